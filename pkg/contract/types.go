@@ -1,0 +1,87 @@
+// Package contract is the language the services speak: the message types, their routing keys, the data they carry,
+// the queues they travel through and the reasons for which money is refused.
+//
+// It holds no behaviour beyond reading that language strictly. A service that wants to listen to the others, or to be
+// listened to, imports this package and nothing of the other services.
+package contract
+
+import "strings"
+
+// The message types. The name is authoritative: consumers dispatch on the body's "type", never on a routing key or an
+// exchange, because a retry lap rewrites both.
+const (
+	TransferRequested       = "Transfers.Transfer.Requested"
+	TransferCreditRequested = "Transfers.Transfer.CreditRequested"
+	TransferRefundRequested = "Transfers.Transfer.RefundRequested"
+	TransferCompleted       = "Transfers.Transfer.Completed"
+	TransferRejected        = "Transfers.Transfer.Rejected"
+	TransferRefunded        = "Transfers.Transfer.Refunded"
+
+	AccountDebited        = "Accounts.Account.Debited"
+	AccountDebitRejected  = "Accounts.Account.DebitRejected"
+	AccountCredited       = "Accounts.Account.Credited"
+	AccountCreditRejected = "Accounts.Account.CreditRejected"
+	AccountRefunded       = "Accounts.Account.Refunded"
+)
+
+// Exchanges and queues. Durable, and the same in every environment: the vhost is what separates one from the next.
+const (
+	EventsExchange     = "banking.events"
+	RetryExchange      = "transfer.retry"
+	DeadLetterExchange = "banking.dlx"
+	ParkingLot         = "banking.dead-letters"
+
+	TransferRequestedQueue = "account.transfer-requested"
+	CreditRequestedQueue   = "account.credit-requested"
+	RefundRequestedQueue   = "account.refund-requested"
+	AccountEventsQueue     = "transfer.account-events"
+	AccountEventsRetry     = "transfer.account-events.retry"
+)
+
+// AccountEventsPattern binds transfer's queue to everything an account says.
+const AccountEventsPattern = "accounts.account.*"
+
+// Reasons for which a transfer is refused. They are business answers: they travel in events and are never errors.
+const (
+	InsufficientFunds = "INSUFFICIENT_FUNDS"
+	AccountNotFound   = "ACCOUNT_NOT_FOUND"
+	AccountFrozen     = "ACCOUNT_FROZEN"
+	AccountClosed     = "ACCOUNT_CLOSED"
+	CurrencyMismatch  = "CURRENCY_MISMATCH"
+	Cancelled         = "CANCELLED"      // the refund came before the debit
+	TimedOut          = "TIMEOUT"        // the transfer stayed open for too long
+	LimitExceeded     = "LIMIT_EXCEEDED" // the balance would no longer fit an int64
+)
+
+// RoutingKey derives the routing key of a message type: "Transfers.Transfer.CreditRequested" is published under
+// "transfers.transfer.credit-requested".
+func RoutingKey(messageType string) string {
+	var key strings.Builder
+	key.Grow(len(messageType) + 4)
+	start := true
+	for _, r := range messageType {
+		upper := r >= 'A' && r <= 'Z'
+		if upper && !start {
+			key.WriteByte('-')
+		}
+		if upper {
+			r += 'a' - 'A'
+		}
+		key.WriteRune(r)
+		start = r == '.'
+	}
+	return key.String()
+}
+
+// MustHaveReader says whether a message of this type is lost when no queue takes it. A request or an account's answer
+// always has a reader; the news that a transfer has ended may have none.
+func MustHaveReader(messageType string) bool {
+	switch messageType {
+	case TransferCompleted, TransferRejected, TransferRefunded:
+		return false
+	}
+	return true
+}
+
+// ErrorQueue names the queue into which account gives up messages of the given queue.
+func ErrorQueue(queue string) string { return queue + "_error" }

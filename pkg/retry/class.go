@@ -1,0 +1,103 @@
+// Package retry decides what happens to a message whose handling failed: try again and when, give up and why, or leave it
+// alone.
+//
+// It is pure. It knows no broker and no database, and time and randomness are passed in, so the same decision can be read as
+// a table, tested row by row, simulated, and used by every consumer. The packages that talk to a broker carry the decision
+// out; handlers steer it by the class of the error they return.
+package retry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+)
+
+// Class says what kind of failure an error is, which is what decides whether trying again can help.
+type Class string
+
+// The classes, from "the message is wrong" to "nobody knows".
+const (
+	Validation  Class = "VALIDATION"   // the message can never be handled: undecodable, incomplete, of an unknown type
+	Invariant   Class = "INVARIANT"    // the message contradicts what is stored
+	NotFound    Class = "NOT_FOUND"    // what the message refers to is not there, or not there yet
+	Conflict    Class = "CONFLICT"     // another transaction was in the way: serialization, deadlock, version race
+	Timeout     Class = "TIMEOUT"      // a dependency did not answer, or is down or starting
+	RateLimited Class = "RATE_LIMITED" // a dependency asked for less
+	Unknown     Class = "UNKNOWN"      // anything else, a recovered panic included
+	Cancelled   Class = "CANCELLED"    // our own shutdown: not a failure, no attempt spent
+)
+
+// Error is an error with its class.
+type Error struct {
+	Class Class
+	Err   error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf makes an error of a class; the format is that of fmt.Errorf.
+func Errorf(class Class, format string, args ...any) error {
+	return &Error{Class: class, Err: fmt.Errorf(format, args...)}
+}
+
+// Wrap gives err a class; nil stays nil. An error that has a class already keeps its first one: who was nearest knew best.
+func Wrap(class Class, err error) error {
+	var classed *Error
+	if err == nil || errors.As(err, &classed) {
+		return err
+	}
+	return &Error{Class: class, Err: err}
+}
+
+// Classifier recognises the errors of one library; ok is false for errors that are not its own.
+type Classifier func(error) (class Class, ok bool)
+
+// ClassOf finds the class of an error: its own if it carries one, else what the classifiers say, else what can be told from
+// SQLSTATE codes, contexts and the network, else UNKNOWN. A nil error has no class.
+func ClassOf(err error, classifiers ...Classifier) Class {
+	if err == nil {
+		return ""
+	}
+	var classed *Error
+	if errors.As(err, &classed) {
+		return classed.Class
+	}
+	for _, classify := range classifiers {
+		if class, ok := classify(err); ok {
+			return class
+		}
+	}
+	var sqlState interface{ SQLState() string }
+	if errors.As(err, &sqlState) {
+		return classOfSQLState(sqlState.SQLState())
+	}
+	var network net.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return Cancelled
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network):
+		return Timeout
+	}
+	return Unknown
+}
+
+// classOfSQLState reads the codes of PostgreSQL (appendix A of its manual) that say something about trying again.
+func classOfSQLState(code string) Class {
+	switch code {
+	case "40001", "40P01", "55P03": // serialization_failure, deadlock_detected, lock_not_available
+		return Conflict
+	case "53300": // too_many_connections
+		return RateLimited
+	case "57P01", "57P02", "57P03", "57014", "25P03", "58000", "58030", "53100", "53200":
+		// shutting down, crashed, starting up, query cancelled by a timeout, idle timeout, system and I/O errors, full disk, no memory
+		return Timeout
+	}
+	if strings.HasPrefix(code, "08") { // connection exceptions
+		return Timeout
+	}
+	return Unknown
+}

@@ -1,0 +1,52 @@
+package retry
+
+import "time"
+
+// Action is what to do with a message whose handling failed.
+type Action int
+
+const (
+	// Retry the message after the decision's delay; an attempt has been spent.
+	Retry Action = iota
+	// Quarantine the message with the decision's reason: it leaves the queue for the parking lot or the error queue.
+	Quarantine
+	// LeaveAlone gives the message back without spending an attempt.
+	LeaveAlone
+)
+
+// Reasons for which a message is quarantined; the value of the header x-park-reason.
+const (
+	ReasonValidation    = "VALIDATION"
+	ReasonInvariant     = "INVARIANT"
+	ReasonNotFoundAged  = "NOT_FOUND_AGED"
+	ReasonMaxAttempts   = "MAX_ATTEMPTS"
+	ReasonMaxAge        = "MAX_AGE"
+	ReasonCrashLoop     = "CRASH_LOOP"
+	ReasonExpired       = "EXPIRED"
+	ReasonOverflow      = "OVERFLOW"
+	ReasonDeliveryLimit = "DELIVERY_LIMIT"
+)
+
+// Failure is what is known about one failed handling of a message.
+type Failure struct {
+	Class   Class
+	Attempt int           // the execution that just failed, counted from 1
+	Age     time.Duration // since the message came about; 0 when unknown
+}
+
+// Decision is what Policy.Decide answers.
+type Decision struct {
+	Action Action
+	Delay  time.Duration // with Retry
+	Reason string        // with Quarantine
+}
+
+// Policy is how one consumer retries. The zero value is not usable; the owner of a consumer states all of it.
+type Policy struct {
+	MaxAttempts    int             // executions in all, the first included
+	Delays         []time.Duration // before retry 1, 2, …; the last one repeats
+	Jitter         float64         // ± this share of each delay, 0 to 1
+	MaxAge         time.Duration   // older messages are not retried; 0 is no limit
+	NotFoundMaxAge time.Duration   // the same for NOT_FOUND
+	Classify       bool            // false: every failure takes the default path, for comparison only
+}
