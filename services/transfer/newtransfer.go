@@ -3,12 +3,12 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"example.com/banking/pkg/contract"
-	"github.com/go-json-experiment/json"
+	"example.com/banking/pkg/service"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 )
@@ -18,7 +18,17 @@ const (
 	maxIdempotencyKey = 255 // characters
 )
 
-// newTransfer is the body of POST /transfers, checked.
+// newTransferBody is the body of POST /transfers as it came. Its members are left raw, so that a wrong type in one does not
+// hide what is wrong with the others, and so that the amount is read from its digits instead of from a float.
+type newTransferBody struct {
+	Source      jsontext.Value `json:"sourceAccountId"`
+	Destination jsontext.Value `json:"destinationAccountId"`
+	Amount      jsontext.Value `json:"amountMinor"`
+	Currency    jsontext.Value `json:"currency"`
+	Reference   jsontext.Value `json:"reference"`
+}
+
+// newTransfer is a transfer somebody asks for, checked.
 type newTransfer struct {
 	Source      uuid.UUID
 	Destination uuid.UUID
@@ -26,111 +36,82 @@ type newTransfer struct {
 	Reference   *string
 }
 
-// fieldErrors says what is wrong with a body, member by member.
-type fieldErrors []fieldError
-
-type fieldError struct{ Field, Message string }
-
-func (e *fieldErrors) add(field, message string) { *e = append(*e, fieldError{field, message}) }
-
-// parseNewTransfer reads the body of POST /transfers. Members that it does not know are ignored, as everywhere; one that
-// stands twice is refused, because another reader might take the other one. The error says why the body as a whole is unreadable; the
-// field errors name every member that is missing or forbidden, all at once.
-func parseNewTransfer(body []byte) (newTransfer, fieldErrors, error) {
-	// Raw members first: a wrong type in one of them then does not hide what is wrong with the others, and the amount is read
-	// from its digits instead of from a float.
-	var raw struct {
-		Source      jsontext.Value `json:"sourceAccountId"`
-		Destination jsontext.Value `json:"destinationAccountId"`
-		Amount      jsontext.Value `json:"amountMinor"`
-		Currency    jsontext.Value `json:"currency"`
-		Reference   jsontext.Value `json:"reference"`
-	}
-	if jsontext.Value(body).Kind() != '{' {
-		return newTransfer{}, nil, errors.New("the body must be a JSON object")
-	}
-	if err := json.Unmarshal(body, &raw); err != nil {
-		return newTransfer{}, nil, fmt.Errorf("the body is not valid JSON: %w", err)
-	}
-
+// parse checks the body; the error is a 400 that names every member that is missing or forbidden, all at once.
+func (b newTransferBody) parse() (newTransfer, error) {
 	var t newTransfer
-	var wrong fieldErrors
+	var wrong service.FieldErrors
 	var isSource, isDestination bool
-	t.Source, isSource = parseAccount(raw.Source, "sourceAccountId", &wrong)
-	t.Destination, isDestination = parseAccount(raw.Destination, "destinationAccountId", &wrong)
+	t.Source, isSource = parseAccount(b.Source, "sourceAccountId", &wrong)
+	t.Destination, isDestination = parseAccount(b.Destination, "destinationAccountId", &wrong)
 	if isSource && isDestination && t.Source == t.Destination {
-		wrong.add("destinationAccountId", "must be another account than the source")
+		wrong.Add("destinationAccountId", "must be another account than the source")
 	}
-	if raw.Amount == nil {
-		wrong.add("amountMinor", "is missing")
-	} else if minor, err := contract.ParseAmount(raw.Amount); err != nil {
-		wrong.add("amountMinor", err.Error())
-	} else {
-		t.Money.Minor = minor
-	}
-	if currency, ok := parseText(raw.Currency, "currency", &wrong); ok {
+	t.Money.Minor = parseAmount(b.Amount, &wrong)
+	if currency, ok := parseText(b.Currency, "currency", &wrong); ok {
 		t.Money.Currency = currency
 		if !contract.ValidCurrency(currency) {
-			wrong.add("currency", "must be three capital letters")
+			wrong.Add("currency", "must be three capital letters")
 		}
 	}
-	if raw.Reference != nil {
-		t.Reference = parseReference(raw.Reference, &wrong)
+	if b.Reference != nil {
+		t.Reference = parseReference(b.Reference, &wrong)
 	}
-	return t, wrong, nil
+	return t, wrong.Err()
 }
 
-func parseAccount(raw jsontext.Value, field string, wrong *fieldErrors) (uuid.UUID, bool) {
+func parseAccount(raw jsontext.Value, field string, wrong *service.FieldErrors) (uuid.UUID, bool) {
 	text, ok := parseText(raw, field, wrong)
 	if !ok {
 		return uuid.UUID{}, false
 	}
 	id, ok := contract.ParseID(text)
 	if !ok {
-		wrong.add(field, "must be a UUID")
+		wrong.Add(field, "must be a UUID")
 	}
 	return id, ok
 }
 
-func parseReference(raw jsontext.Value, wrong *fieldErrors) *string {
+func parseAmount(raw jsontext.Value, wrong *service.FieldErrors) int64 {
+	if raw == nil {
+		wrong.Add("amountMinor", "is missing")
+		return 0
+	}
+	minor, err := contract.ParseAmount(raw)
+	if err != nil {
+		wrong.Add("amountMinor", err.Error())
+	}
+	return minor
+}
+
+func parseReference(raw jsontext.Value, wrong *service.FieldErrors) *string {
 	text, ok := parseText(raw, "reference", wrong)
 	if !ok {
 		return nil
 	}
 	if utf8.RuneCountInString(text) > maxReference {
-		wrong.add("reference", fmt.Sprintf("must be at most %d characters", maxReference))
+		wrong.Add("reference", fmt.Sprintf("must be at most %d characters", maxReference))
 	}
-	if !storable(text) {
-		wrong.add("reference", "must not hold the character U+0000")
+	if strings.ContainsRune(text, 0) { // PostgreSQL cannot store it
+		wrong.Add("reference", "must not hold the character U+0000")
 	}
 	return &text
 }
 
-func parseText(raw jsontext.Value, field string, wrong *fieldErrors) (string, bool) {
-	if raw == nil {
-		wrong.add(field, "is missing")
+func parseText(raw jsontext.Value, field string, wrong *service.FieldErrors) (string, bool) {
+	switch {
+	case raw == nil:
+		wrong.Add(field, "is missing")
 		return "", false
-	}
-	if raw.Kind() != '"' {
-		wrong.add(field, "must be a text")
+	case raw.Kind() != '"':
+		wrong.Add(field, "must be a text")
 		return "", false
 	}
 	text, err := jsontext.AppendUnquote(nil, raw)
-	if err != nil { // not reached: the body has been parsed whole
-		wrong.add(field, err.Error())
+	if err != nil {
+		wrong.Add(field, "must be a text in valid UTF-8")
 		return "", false
 	}
 	return string(text), true
-}
-
-// storable says whether PostgreSQL can hold the text: it has no U+0000 and takes nothing but UTF-8.
-func storable(text string) bool {
-	for i := range len(text) {
-		if text[i] == 0 {
-			return false
-		}
-	}
-	return utf8.ValidString(text)
 }
 
 // hash identifies what was asked for, not how it was spelled: white space, the order of members, the letter case of an id and
@@ -149,17 +130,21 @@ func (t newTransfer) hash() []byte {
 	return sum[:]
 }
 
-// checkIdempotencyKey says what is wrong with the header's values; nil when the key can be used.
-func checkIdempotencyKey(values []string) error {
+// parseIdempotencyKey reads the header's values: nil when there is none, else a 400 unless it is one usable key.
+func parseIdempotencyKey(values []string) (*string, error) {
+	const field = "Idempotency-Key"
+	var wrong service.FieldErrors
 	switch {
-	case len(values) != 1:
-		return errors.New("Idempotency-Key must be given once")
+	case len(values) == 0:
+		return nil, nil
+	case len(values) > 1:
+		wrong.Add(field, "must be given once")
 	case values[0] == "":
-		return errors.New("Idempotency-Key must not be empty")
+		wrong.Add(field, "must not be empty")
 	case utf8.RuneCountInString(values[0]) > maxIdempotencyKey:
-		return fmt.Errorf("Idempotency-Key must be at most %d characters", maxIdempotencyKey)
-	case !storable(values[0]):
-		return errors.New("Idempotency-Key must be UTF-8 text")
+		wrong.Add(field, fmt.Sprintf("must be at most %d characters", maxIdempotencyKey))
+	case !utf8.ValidString(values[0]):
+		wrong.Add(field, "must be UTF-8")
 	}
-	return nil
+	return &values[0], wrong.Err()
 }
