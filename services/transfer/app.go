@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/contract/topology"
 	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
@@ -29,6 +30,14 @@ type app struct {
 	pool       *pgxpool.Pool
 	http       *service.HTTP
 	components []service.Component
+	grace      time.Duration
+	log        *slog.Logger
+}
+
+// run starts the components and stops them when ctx ends.
+func (a *app) run(ctx context.Context) error {
+	defer a.pool.Close()
+	return service.Run(ctx, a.grace, a.log, a.components...)
 }
 
 // run is the service from configuration to clean stop.
@@ -37,8 +46,7 @@ func run(ctx context.Context, cfg config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	defer a.pool.Close()
-	return service.Run(ctx, cfg.ShutdownGrace, log, a.components...)
+	return a.run(ctx)
 }
 
 func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err error) {
@@ -61,7 +69,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 	session := messaging.NewSession(messaging.SessionConfig{
 		URLs:     cfg.AMQPURLs,
 		Name:     serviceName,
-		Topology: topology(messaging.QueueType(cfg.QueueType), cfg.RetryDelay),
+		Topology: topology.Transfer(messaging.QueueType(cfg.QueueType), cfg.RetryDelay),
 		Logger:   log,
 		Metrics:  metrics,
 	})
@@ -122,7 +130,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 
 	// Started in this order, stopped in the reverse one: first no more requests and events are taken in, then what they have written is
 	// sent, and only then does the broker session end.
-	return &app{pool: pool, http: server, components: []service.Component{
+	return &app{pool: pool, http: server, grace: cfg.ShutdownGrace, log: log, components: []service.Component{
 		{Name: "schema", Run: schema.Run},
 		{Name: "broker session", Run: session.Run},
 		{Name: "outbox relay", Run: relay.Run, After: schema.Migrated()},

@@ -2,14 +2,12 @@ package main
 
 import (
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/retry"
 	"example.com/banking/services/transfer/lifecycle"
-	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 // maxReason bounds the reason of a refusal, in characters. Ours are much shorter; a foreign one is stored as it is.
@@ -34,31 +32,4 @@ func parseEvent(m *messaging.Message) (command, error) {
 	}
 	id, _ := contract.ParseID(data.TransferID.Value)
 	return command{transfer: id, data: data}, nil
-}
-
-// topology is what transfer declares at the broker.
-//
-// The lap of a failed message: rejected by us, the main queue dead-letters it to the headers exchange, whose only binding takes
-// what was rejected first and leads it to the retry queue; when its time there is over, the default exchange brings it back. Messages that died of
-// anything else (expired, too many, too many deliveries) fall through to the dead-letter exchange: on the lap the broker would
-// take them for a cycle and drop them without a word.
-func topology(kind messaging.QueueType, retryDelay time.Duration) messaging.Topology {
-	return messaging.Topology{
-		Exchanges: []messaging.Exchange{
-			{Name: contract.EventsExchange, Kind: amqp.ExchangeTopic},
-			{Name: contract.DeadLetterExchange, Kind: amqp.ExchangeTopic},
-			{Name: contract.RetryExchange, Kind: amqp.ExchangeHeaders, Args: amqp.Table{"alternate-exchange": contract.DeadLetterExchange}},
-		},
-		Queues: []messaging.Queue{
-			messaging.NewQueue(contract.ParkingLot, kind),
-			messaging.NewQueue(contract.AccountEventsRetry, kind).ExpireAfter(retryDelay).DeadLetterTo("", contract.AccountEventsQueue),
-			messaging.NewQueue(contract.AccountEventsQueue, kind).DeadLetterTo(contract.RetryExchange, ""),
-		},
-		Bindings: []messaging.Binding{
-			{Queue: contract.ParkingLot, Exchange: contract.DeadLetterExchange, Key: "#"},
-			{Queue: contract.AccountEventsRetry, Exchange: contract.RetryExchange,
-				Args: amqp.Table{"x-match": "all-with-x", "x-first-death-reason": "rejected"}},
-			{Queue: contract.AccountEventsQueue, Exchange: contract.EventsExchange, Key: contract.AccountEventsPattern},
-		},
-	}
 }
