@@ -59,8 +59,6 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 			pool.Close()
 		}
 	}()
-	// Requests and handlers that are running may take this long to finish; the rest of the grace is for sending what they wrote.
-	drain := cfg.ShutdownGrace * 4 / 5
 	registry := service.NewRegistry()
 	schema := service.NewSchema(pool, migrations(), log)
 
@@ -98,7 +96,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		Concurrency: cfg.Concurrency,
 		BatchSize:   cfg.BatchSize,
 		BatchWait:   cfg.BatchWait,
-		Grace:       drain,
+		Grace:       cfg.ShutdownGrace * 4 / 5, // the rest is for sending what the last handlers wrote
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make consumer: %w", err)
@@ -120,7 +118,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		Registry: registry,
 		Started:  schema.Migrated(),
 		Problem:  problem,
-		Grace:    drain,
+		Grace:    cfg.ShutdownGrace,
 		Logger:   log,
 	})
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"testing"
 	"time"
 
 	"example.com/banking/pkg/contract"
@@ -186,11 +185,9 @@ func (b *bank) awaitSent(id uuid.UUID, n int) []message {
 }
 
 // count reads one number from the database.
-func (b *bank) count(t *testing.T, query string, args ...any) int {
-	t.Helper()
+func (b *bank) count(query string, args ...any) int {
+	b.t.Helper()
 	var n int
-	if err := b.db.QueryRow(t.Context(), query, args...).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	b.must(b.db.QueryRow(b.t.Context(), query, args...).Scan(&n))
 	return n
 }

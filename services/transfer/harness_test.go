@@ -180,12 +180,28 @@ func (b *bank) call(method, path, body string, headers ...string) answer {
 		name, value, _ := strings.Cut(line, ": ")
 		request.Header.Add(name, value)
 	}
+	return b.send(b.t, request)
+}
+
+// send may be called by any goroutine.
+func (b *bank) send(t *testing.T, request *http.Request) answer {
+	t.Helper()
 	response, err := b.client.Do(request)
-	b.must(err)
-	defer func() { _ = response.Body.Close() }()
-	read, err := io.ReadAll(response.Body)
-	b.must(err)
-	return answer{response, read}
+	if err != nil {
+		t.Error(err)
+		return answer{Response: &http.Response{}}
+	}
+	return read(t, response)
+}
+
+func read(t *testing.T, response *http.Response) answer {
+	t.Helper()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	_ = response.Body.Close()
+	return answer{response, body}
 }
 
 func (b *bank) decode(body []byte, v any) {

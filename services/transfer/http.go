@@ -51,16 +51,11 @@ func (a *api) create(c echo.Context) error {
 	}
 
 	ctx := c.Request().Context()
-	id, createdAt, err := newID()
+	request, err := newAccepted(ctx, asked, key)
 	if err != nil {
 		return err
 	}
-	_, message := lifecycle.Request(id, asked.Source, asked.Destination, asked.Money)
-	request, err := outgoing(message, "", service.TraceParent(ctx), createdAt)
-	if err != nil {
-		return err
-	}
-	t, replayed, err := a.store.accept(ctx, accepted{id: id, asked: asked, key: key, createdAt: createdAt, request: request})
+	t, replayed, err := a.store.accept(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -118,7 +113,7 @@ func statusFilter(c echo.Context) (lifecycle.Status, error) {
 	}
 	status, ok := lifecycle.ParseStatus(values[0])
 	if !ok || len(values) > 1 {
-		return "", service.BadRequest("The query is malformed.",
+		return "", service.BadRequest("The query is not acceptable.",
 			service.FieldError{Field: "status", Message: "must be REQUESTED, DEBITED, REFUNDING, COMPLETED, REJECTED or REFUNDED, once"})
 	}
 	return status, nil

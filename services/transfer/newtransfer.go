@@ -132,19 +132,20 @@ func (t newTransfer) hash() []byte {
 
 // parseIdempotencyKey reads the header's values: nil when there is none, else a 400 unless it is one usable key.
 func parseIdempotencyKey(values []string) (*string, error) {
-	const field = "Idempotency-Key"
-	var wrong service.FieldErrors
+	var wrong string
 	switch {
 	case len(values) == 0:
 		return nil, nil
 	case len(values) > 1:
-		wrong.Add(field, "must be given once")
+		wrong = "must be given once"
 	case values[0] == "":
-		wrong.Add(field, "must not be empty")
+		wrong = "must not be empty"
 	case utf8.RuneCountInString(values[0]) > maxIdempotencyKey:
-		wrong.Add(field, fmt.Sprintf("must be at most %d characters", maxIdempotencyKey))
+		wrong = fmt.Sprintf("must be at most %d characters", maxIdempotencyKey)
 	case !utf8.ValidString(values[0]):
-		wrong.Add(field, "must be UTF-8")
+		wrong = "must be UTF-8"
+	default:
+		return &values[0], nil
 	}
-	return &values[0], wrong.Err()
+	return nil, service.BadRequest("A header is not acceptable.", service.FieldError{Field: "Idempotency-Key", Message: wrong})
 }

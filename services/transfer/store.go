@@ -10,6 +10,7 @@ import (
 
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/outbox"
+	"example.com/banking/pkg/service"
 	"example.com/banking/services/transfer/lifecycle"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -48,6 +49,20 @@ type accepted struct {
 	key       *string
 	createdAt time.Time
 	request   outbox.Message
+}
+
+// newAccepted gives a transfer its id and its first message.
+func newAccepted(ctx context.Context, asked newTransfer, key *string) (accepted, error) {
+	id, createdAt, err := newID()
+	if err != nil {
+		return accepted{}, err
+	}
+	_, message := lifecycle.Request(id, asked.Source, asked.Destination, asked.Money)
+	request, err := outgoing(message, "", service.TraceParent(ctx), createdAt)
+	if err != nil {
+		return accepted{}, err
+	}
+	return accepted{id: id, asked: asked, key: key, createdAt: createdAt, request: request}, nil
 }
 
 // errKeyReused is returned when an idempotency key was used for another body.
