@@ -2,10 +2,12 @@ package model
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
 	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/retry"
 	"example.com/banking/services/account/ledger"
 	"example.com/banking/services/transfer/lifecycle"
 	"github.com/google/uuid"
@@ -17,6 +19,7 @@ type judge interface {
 }
 
 type memory interface {
+	Request(id, source, destination uuid.UUID, money contract.Money) (lifecycle.Transfer, contract.Message)
 	Hear(*lifecycle.Transfer, string, contract.Data) (lifecycle.Step, error)
 	TimeOut(*lifecycle.Transfer) (lifecycle.Step, error)
 }
@@ -28,6 +31,7 @@ type network struct {
 	most    uint8 // so many copies at most are waiting at once; 0 is no limit
 	repeat  bool  // any message ever sent may arrive once more, at any time, without end
 	timeout bool  // the sweeper may fire at any time
+	stray   bool  // account may be sent any request of a transfer, at any time, by somebody who makes up a messageId
 	freeze  bool  // accounts may be frozen, unfrozen and, when empty, closed at any time
 	wire    bool  // data is encoded and decoded on its way
 }
@@ -46,10 +50,10 @@ const (
 
 // packet is one message that may have been said.
 type packet struct {
-	message contract.Message
-	said    int   // how often
-	waiting uint8 // copies that have to arrive still
-	seen    bool  // it is in its reader's inbox
+	message *contract.Message // never changed, so that worlds may share it
+	said    int               // how often
+	waiting uint8             // copies that have to arrive still
+	seen    bool              // it is in its reader's inbox
 }
 
 // world is one instant of the whole system.
@@ -76,10 +80,12 @@ func newWorld(n network, j judge, m memory, accounts []ledger.Account, opening [
 		packets: make([]packet, len(orders)*len(messageTypes)),
 		legs:    make([]ledger.Leg, len(orders)), entries: make([][]ledger.Entry, len(orders))}
 	for i, o := range orders {
-		t, message := lifecycle.Request(name("transfer", i), o.source, o.destination, o.money)
+		t, message := m.Request(name("transfer", i), o.source, o.destination, o.money)
 		w.transfers = append(w.transfers, t)
 		w.statuses = append(w.statuses, t.Status())
-		w.packets[w.place(i, message.Type)] = packet{message: message, said: 1, waiting: n.copies}
+		if slices.Contains(messageTypes, message.Type) { // else a broken machine is at work, and the check will tell
+			w.packets[w.place(i, message.Type)] = packet{message: &message, said: 1, waiting: n.copies}
+		}
 	}
 	return w
 }
@@ -153,7 +159,7 @@ func (w *world) account(transfer int, messageType string, data contract.Data) er
 		return err
 	}
 	w.entries[transfer] = slices.Concat(w.entries[transfer], outcome.Entries)
-	if err := truthful(outcome.Message.Type, movements(w.entries[transfer])); err != nil {
+	if err := answers(kind, outcome.Message, movements(w.entries[transfer])); err != nil {
 		return err
 	}
 	return w.say(transfer, outcome.Message)
@@ -179,6 +185,20 @@ func (w *world) mayReturn(account uuid.UUID) int64 {
 	return sum
 }
 
+// strayRequest is a request that transfer has not made, or not yet, or made before: someone publishes it by hand. A credit
+// without a debit may be refused as NOT_FOUND, then nothing has happened; everything else is answered.
+func (w *world) strayRequest(transfer, kind int) error {
+	before, unheardOf := w.key(), w.legs[transfer].State == ledger.None
+	t := w.transfers[transfer]
+	_, like := realMemory.Request(t.ID, t.Source, t.Destination, t.Money)
+	err := w.account(transfer, messageTypes[kind], like.Data)
+	var classed *retry.Error
+	if errors.As(err, &classed) && classed.Class == retry.NotFound && unheardOf && w.key() == before {
+		return nil
+	}
+	return err
+}
+
 // transfer is what transfer's unit of work does with an event.
 func (w *world) transfer(transfer int, messageType string, data contract.Data) error {
 	step, err := w.memory.Hear(&w.transfers[transfer], messageType, data)
@@ -191,6 +211,9 @@ func (w *world) transfer(transfer int, messageType string, data contract.Data) e
 func (w *world) step(transfer int, step lifecycle.Step) error {
 	if before := w.statuses[transfer]; before.Terminal() && step.To != before {
 		return fmt.Errorf("a transfer left the terminal status %s for %s", before, step.To)
+	}
+	if _, known := lifecycle.ParseStatus(string(step.To)); !known {
+		return fmt.Errorf("a transfer has the status %q", step.To)
 	}
 	w.statuses[transfer] = step.To
 	if step.Message == nil {
@@ -206,10 +229,10 @@ func (w *world) step(transfer int, step lifecycle.Step) error {
 func (w *world) say(transfer int, message contract.Message) error {
 	place := w.place(transfer, message.Type)
 	p := &w.packets[place]
-	if p.said > 0 && p.message != message {
+	if p.said > 0 && *p.message != message {
 		return fmt.Errorf("messageId %s was used for %+v and again for %+v", message.ID, p.message.Data, message.Data)
 	}
-	p.message = message
+	p.message = &message
 	p.said++
 	if place%len(messageTypes) < read {
 		p.waiting += w.copies
