@@ -61,8 +61,9 @@ type world struct {
 	network
 	judge     judge
 	memory    memory
-	accounts  []ledger.Account
+	orders    []contract.Message // what a stranger copies: the request for each transfer as it should be
 	opening   []ledger.Entry
+	accounts  []ledger.Account
 	transfers []lifecycle.Transfer
 	statuses  []lifecycle.Status // as stored beside the transfer
 	legs      []ledger.Leg
@@ -81,6 +82,8 @@ func newWorld(n network, j judge, m memory, accounts []ledger.Account, opening [
 		legs:    make([]ledger.Leg, len(orders)), entries: make([][]ledger.Entry, len(orders))}
 	for i, o := range orders {
 		t, message := m.Request(name("transfer", i), o.source, o.destination, o.money)
+		_, asked := realMemory.Request(t.ID, o.source, o.destination, o.money)
+		w.orders = append(w.orders, asked)
 		w.transfers = append(w.transfers, t)
 		w.statuses = append(w.statuses, t.Status())
 		if slices.Contains(messageTypes, message.Type) { // else a broken machine is at work, and the check will tell
@@ -188,12 +191,10 @@ func (w *world) mayReturn(account uuid.UUID) int64 {
 // strayRequest is a request that transfer has not made, or not yet, or made before: someone publishes it by hand. A credit
 // without a debit may be refused as NOT_FOUND, then nothing has happened; everything else is answered.
 func (w *world) strayRequest(transfer, kind int) error {
-	before, unheardOf := w.key(), w.legs[transfer].State == ledger.None
-	t := w.transfers[transfer]
-	_, like := realMemory.Request(t.ID, t.Source, t.Destination, t.Money)
-	err := w.account(transfer, messageTypes[kind], like.Data)
+	unheardOf := w.legs[transfer].State == ledger.None
+	err := w.account(transfer, messageTypes[kind], w.orders[transfer].Data)
 	var classed *retry.Error
-	if errors.As(err, &classed) && classed.Class == retry.NotFound && unheardOf && w.key() == before {
+	if errors.As(err, &classed) && classed.Class == retry.NotFound && unheardOf && w.legs[transfer] == (ledger.Leg{}) {
 		return nil
 	}
 	return err
