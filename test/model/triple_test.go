@@ -63,7 +63,7 @@ func (w *world) tally() string {
 	for i, p := range w.packets {
 		said[i] = p.said
 	}
-	return fmt.Sprint(w.key(), said)
+	return fmt.Sprint(string(w.key(nil)), said)
 }
 
 // end describes a world at rest for comparison. Messages that were said again count once for a reader without an inbox.
