@@ -72,7 +72,7 @@ func poolConfig(url, name string) (*pgxpool.Config, error) {
 	if conn.RuntimeParams["idle_in_transaction_session_timeout"] == "" {
 		conn.RuntimeParams["idle_in_transaction_session_timeout"] = poolIdleInTransaction
 	}
-	if conn.ValidateConnect == nil && severalHosts(conn) {
+	if !given("target_session_attrs") && severalHosts(conn) {
 		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	cfg.AfterConnect = readTimesAsUTC
