@@ -50,3 +50,6 @@ type Policy struct {
 	NotFoundMaxAge time.Duration   // the same for NOT_FOUND
 	Classify       bool            // false: every failure takes the default path, for comparison only
 }
+
+// Decide says what to do about a failure. rnd yields numbers in [0, 1) for the jitter; nil means no jitter.
+func (p Policy) Decide(f Failure, rnd func() float64) Decision { return Decision{} }
