@@ -6,14 +6,18 @@
 
 -- +goose Up
 create table accounts (
-    id            uuid        primary key,
-    owner         text        not null check (char_length(owner) between 1 and 200),
-    currency      text        not null check (currency ~ '^[A-Z]{3}$'),
-    status        text        not null check (status in ('OPEN', 'FROZEN', 'CLOSED')),
-    balance_minor bigint      not null check (balance_minor >= 0),
-    opening_minor bigint      not null check (opening_minor >= 0), -- what POST /accounts asked for: tells a repetition from another body
-    created_at    timestamptz not null
-) with (fillfactor = 50); -- room for the next versions of a row on its own page: a balance update then touches no index
+    id               uuid        primary key,
+    owner            text        not null check (char_length(owner) between 1 and 200),
+    currency         text        not null check (currency ~ '^[A-Z]{3}$'),
+    status           text        not null check (status in ('OPEN', 'FROZEN', 'CLOSED')),
+    balance_minor    bigint      not null check (balance_minor >= 0),
+    -- Upper bound of what refunds may still bring back. A credit leaves room for it, since a refund is never refused.
+    may_return_minor bigint      not null default 0,
+    -- What POST /accounts asked for: tells a repetition from another body under the same id.
+    opening_minor    bigint      not null check (opening_minor >= 0),
+    created_at       timestamptz not null,
+    constraint accounts_room_for_refunds check (may_return_minor between 0 and 9223372036854775807 - balance_minor)
+) with (fillfactor = 50); -- room for a row's next versions on its own page: a new balance then touches no index
 
 -- Pages of GET /accounts. Neither column ever changes.
 create index accounts_newest on accounts (created_at desc, id desc);
@@ -30,11 +34,12 @@ create table legs (
     constraint legs_two_accounts check (source_account_id <> destination_account_id),
     constraint legs_refusal_has_reason check (reason is not null or state not in ('DEBIT_REJECTED', 'CREDIT_REJECTED')),
     constraint legs_success_has_none check (reason is null or state not in ('DEBITED', 'CREDITED'))
-) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
 
--- What is in transit, without reading every transfer that ever was. A leg leaves this index when its transfer ends, so it stays as
--- small as the number of open transfers as long as vacuum keeps up, hence the settings above.
-create index legs_in_transit on legs (currency) include (amount_minor) where state in ('DEBITED', 'CREDIT_REJECTED');
+-- What is in transit, without reading every transfer that ever was: in all for GET /ledger, and by payer to compute
+-- may_return_minor anew. A leg leaves this index when its transfer ends, so it stays as small as the number of open
+-- transfers as long as vacuum keeps up, hence the settings above.
+create index legs_in_transit on legs (source_account_id) include (currency, amount_minor) where state in ('DEBITED', 'CREDIT_REJECTED');
 
 -- No foreign key to accounts: an account is never deleted, the transaction that inserts an entry holds its account's row, and the
 -- check would be one more row lock for each entry.
