@@ -36,18 +36,11 @@ type Step struct {
 // Hear takes a message of account. An error changes nothing: VALIDATION for a type that is not account's, INVARIANT for a
 // message that contradicts the transfer or what it has been told before.
 func (t *Transfer) Hear(messageType string, data contract.Data) (Step, error) {
-	fact, ok := FactOf(messageType)
-	if !ok {
-		return Step{}, retry.Errorf(retry.Validation, "%s is not an event of an account", messageType)
-	}
-	if err := t.Check(fact, data); err != nil {
-		return Step{}, err
-	}
-	return t.Learn(fact, data.Reason.Value)
+	return Machine{Process: process}.Hear(t, messageType, data)
 }
 
 // TimeOut tells an open transfer that it has been open for too long. The credit may still win: account decides.
-func (t *Transfer) TimeOut() (Step, error) { return t.Learn(TimedOut, contract.TimedOut) }
+func (t *Transfer) TimeOut() (Step, error) { return Machine{Process: process}.TimeOut(t) }
 
 // Learn adds a fact; reason counts only for facts that turn a transfer back. A fact that cannot be together with those
 // known is an error of class INVARIANT and leaves the transfer as it was.
@@ -77,56 +70,3 @@ func (t *Transfer) Check(fact Fact, data contract.Data) error {
 
 // Announce is the message that belongs to the transfer's present status. Learn says when it is to be sent.
 func (t *Transfer) Announce() contract.Message { return Machine{Process: process}.Announce(t) }
-
-// Machine makes transfers learn by a process. The service uses Rules; a proof may use a process that was broken on purpose.
-type Machine struct{ Process Process }
-
-// Learn is Transfer.Learn with the machine's own process.
-func (m Machine) Learn(t *Transfer, fact Fact, reason string) (Step, error) {
-	turn, err := m.Process.Learn(t.Facts, fact)
-	if err != nil {
-		return Step{}, err
-	}
-	if turn.New {
-		t.Facts = turn.Known
-		t.Reason = turnedBy(t.Reason, turn.To, fact, reason)
-	}
-	step := Step{Fact: fact, New: turn.New, From: turn.From, To: turn.To}
-	if turn.Changed() {
-		message := m.Announce(t)
-		step.Message = &message
-	}
-	return step, nil
-}
-
-// turnedBy is a transfer's reason after a new fact. The first reason stays: a refund because of the timeout stays one when
-// account then says CANCELLED. It is taken even if the end is known already, so that the order of the facts does not
-// show. A completed transfer was turned back by nothing, whatever the sweeper thought; the timeline still has it.
-func turnedBy(known string, status Status, fact Fact, reason string) string {
-	switch {
-	case status == StatusCompleted:
-		return ""
-	case known == "" && (fact == DebitRejected || fact == CreditRejected || fact == TimedOut):
-		return reason
-	}
-	return known
-}
-
-// Announce is Transfer.Announce with the machine's own process.
-func (m Machine) Announce(t *Transfer) contract.Message {
-	status := m.Process.Status(t.Facts)
-	reaction := m.Process.Reaction(status)
-	var data contract.Data
-	if reaction.Terminal {
-		data.Status = contract.Some(string(status))
-	} else {
-		data.SourceAccountID = contract.Some(t.Source.String())
-		data.DestinationAccountID = contract.Some(t.Destination.String())
-		data.AmountMinor = contract.Amount(t.Money.Minor)
-		data.Currency = contract.Some(t.Money.Currency)
-	}
-	if t.Reason != "" {
-		data.Reason = contract.Some(t.Reason)
-	}
-	return contract.Say(t.ID, reaction.Message, data)
-}
