@@ -63,7 +63,7 @@ func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler) m
 		Concurrency: cfg.Concurrency,
 		BatchSize:   cfg.BatchSize,
 		BatchWait:   cfg.BatchWait,
-		Grace:       cfg.ShutdownGrace,
+		Grace:       cfg.ShutdownGrace / 3, // the rest is for HTTP before and the relay after them
 		Classifiers: []retry.Classifier{classify},
 	}
 }
