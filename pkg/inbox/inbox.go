@@ -10,6 +10,7 @@ import (
 
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
+	"example.com/banking/pkg/retry"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,7 +29,7 @@ type Work[C any] interface {
 	Save(b *pgx.Batch)
 }
 
-// Config is what a handler needs; Timeout and Registerer may be left out.
+// Config is what a handler needs; Classifiers, Timeout and Registerer may be left out.
 type Config[C any] struct {
 	Pool     *pgxpool.Pool
 	Consumer string // part of the inbox key: two consumers of one message do not hide it from each other
@@ -38,9 +39,29 @@ type Config[C any] struct {
 	// Begin makes the unit of work of one transaction.
 	Begin func() Work[C]
 
-	Timeout    time.Duration         // for one transaction, the wait for a connection included; default 30 s
-	Registerer prometheus.Registerer // default none
+	Classifiers []retry.Classifier    // for errors of Load and Save that retry.ClassOf does not know
+	Timeout     time.Duration         // for one transaction, the wait for a connection included; default 30 s
+	Registerer  prometheus.Registerer // default none
 }
 
-// Handler makes the handler of a consumer out of a service's unit of work.
-func Handler[C any](config Config[C]) messaging.Handler { return nil }
+// Handler makes the handler of a consumer out of a service's unit of work. It panics when a required part of the
+// configuration is missing, which is a mistake in wiring.
+//
+// A batch is one transaction of two round trips, see processor.transact. Each message of it has its own result:
+//
+//   - nil: its effect and its outgoing messages are committed, or it was a duplicate;
+//   - an error of Parse or Apply: nothing of it is left, its neighbours are committed;
+//   - INVARIANT: its id was seen before with another payload.
+//
+// The error for the batch as a whole carries a class too. It is CANCELLED only when the caller's context was cancelled; a
+// unique violation is a CONFLICT, because what Load did not see and Save collided with was committed in between.
+func Handler[C any](config Config[C]) messaging.Handler {
+	if config.Pool == nil || config.Consumer == "" || config.Outbox == nil || config.Parse == nil || config.Begin == nil {
+		panic("inbox.Handler: Pool, Consumer, Outbox, Parse and Begin are required")
+	}
+	if config.Timeout <= 0 {
+		config.Timeout = 30 * time.Second
+	}
+	p := &processor[C]{config: config, metrics: newMetrics(config.Registerer, config.Consumer)}
+	return p.handle
+}

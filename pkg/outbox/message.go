@@ -1,9 +1,17 @@
 package outbox
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
+	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/messaging"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 // Message is one outgoing message.
@@ -29,8 +37,84 @@ type Draft struct {
 	TraceParent   string         // W3C trace context of the work that sends it; "" for none
 }
 
-// NewMessage encodes a draft. An error means that the draft cannot be sent by anyone: no type, data that is not JSON, an id
+// maxPropertyBytes is what AMQP takes as a message id, a type or a correlation id. The client library closes the connection over
+// a longer one, so it must not get as far as the relay.
+const maxPropertyBytes = 255
+
+// NewMessage encodes a draft. An error means that the draft cannot be sent by anyone: no type, data that is not a JSON object, an id
 // longer than the 255 bytes an AMQP property takes, text that PostgreSQL cannot store.
 func NewMessage(d Draft) (Message, error) {
-	return Message{}, nil
+	if d.ID == "" {
+		d.ID = uuid.Must(uuid.NewV7()).String()
+	}
+	if err := d.check(); err != nil {
+		return Message{}, fmt.Errorf("outgoing message %q: %w", d.Type, err)
+	}
+	occurredAt := d.OccurredAt.UTC().Truncate(time.Millisecond)
+	body, err := messaging.Envelope{
+		MessageID:     d.ID,
+		Type:          d.Type,
+		OccurredAt:    occurredAt,
+		CorrelationID: d.CorrelationID,
+		CausationID:   d.CausationID,
+		Data:          d.Data,
+	}.Encode()
+	if err != nil {
+		return Message{}, fmt.Errorf("outgoing message %q: %w", d.Type, err)
+	}
+	return Message{
+		ID:            d.ID,
+		Type:          d.Type,
+		RoutingKey:    contract.RoutingKey(d.Type),
+		Body:          body,
+		CorrelationID: d.CorrelationID,
+		TraceParent:   d.TraceParent,
+		OccurredAt:    occurredAt,
+		Mandatory:     contract.MustHaveReader(d.Type),
+	}, nil
+}
+
+func (d Draft) check() error {
+	if d.Type == "" {
+		return errors.New("it has no type")
+	}
+	if d.OccurredAt.IsZero() {
+		return errors.New("it has no time")
+	}
+	if d.Data.Kind() != '{' || !d.Data.IsValid() {
+		return errors.New("its data is not a JSON object")
+	}
+	for _, text := range []string{d.ID, d.Type, d.CorrelationID, d.TraceParent} {
+		if len(text) > maxPropertyBytes {
+			return fmt.Errorf("%.40q… has %d bytes, AMQP takes %d", text, len(text), maxPropertyBytes)
+		}
+		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+			return fmt.Errorf("%q cannot be stored as text", text)
+		}
+	}
+	return nil
+}
+
+// publishing is the message as it goes on the wire. What is a property here is a copy for brokers and people; the body
+// is the authority.
+func (m Message) publishing(exchange, appID string) messaging.Publishing {
+	p := messaging.Publishing{
+		Exchange:   exchange,
+		RoutingKey: m.RoutingKey,
+		Mandatory:  m.Mandatory,
+		Publishing: amqp.Publishing{
+			MessageId:     m.ID,
+			Type:          m.Type,
+			CorrelationId: m.CorrelationID,
+			AppId:         appID,
+			Timestamp:     m.OccurredAt,
+			DeliveryMode:  amqp.Persistent,
+			ContentType:   "application/json",
+			Body:          m.Body,
+		},
+	}
+	if m.TraceParent != "" {
+		p.Headers = amqp.Table{"traceparent": m.TraceParent}
+	}
+	return p
 }

@@ -35,47 +35,70 @@ type Config struct {
 	BatchSize      int           // rows per claim; default 256
 	Concurrency    int           // batches in flight; default 2, so that one is claimed while another waits for its confirms
 	Poll           time.Duration // how often to look for what nobody signalled; default 1 s
-	PublishTimeout time.Duration // for the confirms of one batch; default 10 s
+	PublishTimeout time.Duration // for the confirms of one batch; default 5 s
 	MaxAttempts    int           // tries of a row that the broker refuses for itself, before it is set aside; default 5
 }
 
 // Outbox writes messages into the table and relays them to the broker. It is safe for concurrent use.
 type Outbox struct {
-	config Config
+	config   Config
+	metrics  *metrics
+	frontier frontier
+	wake     chan struct{}
 }
 
 // New makes an outbox. It panics when a required part of the configuration is missing, which is a mistake in wiring.
 func New(config Config) *Outbox {
-	return &Outbox{config: config}
+	if config.Pool == nil || config.Publisher == nil || config.Exchange == "" {
+		panic("outbox.New: Pool, Publisher and Exchange are required")
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	defaultTo(&config.BatchSize, 256)
+	defaultTo(&config.Concurrency, 2)
+	defaultTo(&config.Poll, time.Second)
+	defaultTo(&config.PublishTimeout, 5*time.Second)
+	defaultTo(&config.MaxAttempts, 5)
+	return &Outbox{
+		config:  config,
+		metrics: newMetrics(config.Registerer),
+		// One place is enough: a signal says "look", and who looks sees everything that was committed before.
+		wake: make(chan struct{}, 1),
+	}
 }
+
+func defaultTo[T int | time.Duration](value *T, byDefault T) {
+	if *value <= 0 {
+		*value = byDefault
+	}
+}
+
+const insertSQL = `
+insert into outbox (message_id, type, routing_key, body, correlation_id, trace_parent, mandatory, occurred_at)
+select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::boolean[], $8::timestamptz[])`
 
 // Queue adds the insert of the messages to a batch that runs in the transaction of the business change: one statement,
 // however many there are, and none when there is none. After the commit the caller calls Wake.
-func (o *Outbox) Queue(b *pgx.Batch, messages []Message) {}
+func (o *Outbox) Queue(b *pgx.Batch, messages []Message) {
+	n := len(messages)
+	if n == 0 {
+		return
+	}
+	ids, types, keys, bodies := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	correlations, traces, mandatory, occurred := make([]string, n), make([]string, n), make([]bool, n), make([]time.Time, n)
+	for i, m := range messages {
+		ids[i], types[i], keys[i], bodies[i] = m.ID, m.Type, m.RoutingKey, string(m.Body)
+		correlations[i], traces[i], mandatory[i], occurred[i] = m.CorrelationID, m.TraceParent, m.Mandatory, m.OccurredAt
+	}
+	b.Queue(insertSQL, ids, types, keys, bodies, correlations, traces, mandatory, occurred)
+}
 
 // Wake tells the relay of this process that a transaction with messages has committed. It never blocks, and many calls
 // at once are one. A forgotten or lost call costs the poll interval, not the message.
-func (o *Outbox) Wake() {}
-
-// Run relays until ctx ends, then lets the batch that is under way finish, briefly, and returns nil. It outlives every failure of the
-// database and the broker. Any number of processes may run it on the same table.
-func (o *Outbox) Run(ctx context.Context) error { return nil }
-
-// SetAside is a row that the broker refused for itself so often that the relay gave it up. It stays in the table and is not sent.
-type SetAside struct {
-	ID        int64
-	MessageID string
-	Type      string
-	Attempts  int
-	Error     string
-	At        time.Time
-}
-
-// ListSetAside lists the rows that were set aside, oldest first, at most limit of them.
-func (o *Outbox) ListSetAside(ctx context.Context, limit int) ([]SetAside, error) { return nil, nil }
-
-// RetrySetAside gives the named rows (by messageId; all of them when none is named) their full number of attempts again, and says how
-// many there were.
-func (o *Outbox) RetrySetAside(ctx context.Context, messageIDs ...string) (int64, error) {
-	return 0, nil
+func (o *Outbox) Wake() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
 }
