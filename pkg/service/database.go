@@ -2,42 +2,125 @@ package service
 
 import (
 	"context"
-	"io/fs"
+	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"net"
+	"strings"
+	"time"
 
+	"example.com/banking/pkg/retry"
+	"github.com/exaring/otelpgx"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/puddle/v2"
+)
+
+// Pool settings that url does not give. PostgreSQL allows 100 connections by default; two replicas of two services at 16 each leave
+// room for people.
+const (
+	poolConns       = 16
+	poolConnectTime = 3 * time.Second
+	poolIdleTime    = 5 * time.Minute
+	poolLifeJitter  = 5 * time.Minute // so that replicas do not reconnect in step
+	// A process that stops between two statements (paused, swapped out) must not keep its row locks for ever.
+	poolIdleInTransaction = "30s"
 )
 
 // OpenPool makes the connection pool of a service. It does not wait for the server: connections are made when they are
 // needed, and [Migrate] is what waits at start. name becomes the application_name that pg_stat_activity shows; settings in
-// url (application_name, pool_max_conns, …) win. Times are read as UTC. With several hosts it takes one that can be written to.
+// url (application_name, pool_max_conns, connect_timeout, …) win. Times are read as UTC. Of several hosts it takes one that can be
+// written to, unless target_session_attrs says otherwise. When tracing is on, queries are spans.
 func OpenPool(ctx context.Context, url, name string, log *slog.Logger) (*pgxpool.Pool, error) {
-	return nil, nil
+	cfg, err := poolConfig(url, name)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open the database pool: %w", err)
+	}
+	log.Info("database", "url", RedactURL(url), "max_conns", cfg.MaxConns)
+	return pool, nil
 }
 
-// Migrate brings the schema up to date with the goose migrations in the root of migrations. Several replicas may do so at once: a session
-// advisory lock lets one work while the others wait. While the server is missing or starting it waits, says so once per
-// change of reason, and tries again with jittered backoff until ctx ends.
-func Migrate(ctx context.Context, pool *pgxpool.Pool, migrations fs.FS, log *slog.Logger) error {
+func poolConfig(url, name string) (*pgxpool.Config, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("open the database pool: unreadable url %s", RedactURL(url)) // pgx's own error quotes it
+	}
+	given := func(setting string) bool { return strings.Contains(url, setting) }
+	if !given("pool_max_conns") {
+		cfg.MaxConns = poolConns
+	}
+	if !given("pool_max_conn_idle_time") {
+		cfg.MaxConnIdleTime = poolIdleTime
+	}
+	if !given("pool_max_conn_lifetime_jitter") {
+		cfg.MaxConnLifetimeJitter = poolLifeJitter
+	}
+	conn := cfg.ConnConfig
+	if !given("connect_timeout") {
+		conn.ConnectTimeout = poolConnectTime
+	}
+	if conn.RuntimeParams["application_name"] == "" {
+		conn.RuntimeParams["application_name"] = name
+	}
+	if conn.RuntimeParams["idle_in_transaction_session_timeout"] == "" {
+		conn.RuntimeParams["idle_in_transaction_session_timeout"] = poolIdleInTransaction
+	}
+	if conn.ValidateConnect == nil && severalHosts(conn) {
+		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	cfg.AfterConnect = readTimesAsUTC
+	if TracingEnabled() {
+		conn.Tracer = otelpgx.NewTracer()
+	}
+	return cfg, nil
+}
+
+// severalHosts tells several servers from the two ways (with and without TLS) to reach one.
+func severalHosts(conn *pgx.ConnConfig) bool {
+	for _, other := range conn.Fallbacks {
+		if other.Host != conn.Host || other.Port != conn.Port {
+			return true
+		}
+	}
+	return false
+}
+
+// readTimesAsUTC keeps the machine's time zone out of answers and messages.
+func readTimesAsUTC(_ context.Context, conn *pgx.Conn) error {
+	conn.TypeMap().RegisterType(&pgtype.Type{
+		Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC},
+	})
 	return nil
 }
 
-// Schema is the component that runs Migrate at start, so that the HTTP server answers /healthz and /readyz while the
-// database is still away. What needs the tables starts after Migrated.
-type Schema struct{ migrated chan struct{} }
-
-// NewSchema makes the component; see Migrate for what the arguments mean.
-func NewSchema(pool *pgxpool.Pool, migrations fs.FS, log *slog.Logger) *Schema { return &Schema{} }
-
-// Run migrates and then waits for ctx to end.
-func (s *Schema) Run(ctx context.Context) error { return nil }
-
-// Migrated is closed when the schema is up to date.
-func (s *Schema) Migrated() <-chan struct{} { return s.migrated }
-
-// Ready says why the schema is not usable: still waiting or migrating. It is a readiness check.
-func (s *Schema) Ready(ctx context.Context) error { return nil }
-
 // TransientDB says whether err means that the database is away, starting, failing over or too busy to answer in time, so
 // that the same call may succeed later (503 at the edge). Lost races (serialization, deadlock) are not meant.
-func TransientDB(err error) bool { return false }
+func TransientDB(err error) bool {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return false
+	}
+	var connect *pgconn.ConnectError
+	var network net.Error
+	var answer *pgconn.PgError
+	switch {
+	case errors.As(err, &connect):
+		return true
+	case errors.As(err, &answer):
+		if answer.Code == "25006" { // read_only_sql_transaction: the server was the primary a moment ago
+			return true
+		}
+	case errors.As(err, &network), pgconn.Timeout(err),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, pgconn.ErrConnClosed), errors.Is(err, puddle.ErrClosedPool):
+		return true
+	}
+	class := retry.ClassOf(err)
+	return class == retry.Timeout || class == retry.RateLimited
+}
