@@ -13,6 +13,7 @@ import (
 	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
+	"example.com/banking/pkg/retry"
 	"example.com/banking/pkg/service"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
@@ -82,11 +83,13 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 	consumers := map[string]*messaging.Consumer{}
 	for _, queue := range requestQueues {
 		handler := inbox.Handler(inbox.Config[command]{
-			Pool:     pool,
-			Consumer: queue.name,
-			Outbox:   relay,
-			Parse:    queue.read,
-			Begin:    func() inbox.Work[command] { return newWork(time.Now) },
+			Pool:        pool,
+			Consumer:    queue.name,
+			Outbox:      relay,
+			Parse:       queue.read,
+			Begin:       func() inbox.Work[command] { return newWork(time.Now) },
+			Classifiers: []retry.Classifier{classify},
+			Registerer:  registry,
 		})
 		if consumers[queue.name], err = session.NewConsumer(consumerConfig(cfg, queue, handler)); err != nil {
 			pool.Close()

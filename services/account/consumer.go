@@ -64,6 +64,5 @@ func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler) m
 		BatchSize:   cfg.BatchSize,
 		BatchWait:   cfg.BatchWait,
 		Grace:       cfg.ShutdownGrace / 3, // the rest is for HTTP before and the relay after them
-		Classifiers: []retry.Classifier{classify},
 	}
 }
