@@ -51,7 +51,7 @@ type MessagingConfig struct {
 	AMQPURLs       []string      `env:"AMQP_URL,required" secret:"true" desc:"RabbitMQ; several URLs separated by commas are tried in turn"`
 	Prefetch       int           `env:"CONSUMER_PREFETCH" envDefault:"256" desc:"deliveries a consumer holds unacknowledged, 1 to 65535"`
 	Concurrency    int           `env:"CONSUMER_CONCURRENCY" envDefault:"2" desc:"batches a consumer handles at once, 1 to 64"`
-	BatchSize      int           `env:"BATCH_SIZE" envDefault:"64" desc:"messages handled in one transaction, 1 up to CONSUMER_PREFETCH"`
+	BatchSize      int           `env:"BATCH_SIZE" envDefault:"64" desc:"messages handled in one transaction, 1 to 65535; never more than CONSUMER_PREFETCH"`
 	BatchWait      time.Duration `env:"BATCH_WAIT" envDefault:"1ms" desc:"wait for more messages once there is one, up to 1s"`
 	RetryClassify  Switch        `env:"RETRY_CLASSIFY" envDefault:"on" desc:"off retries every failure alike: the anti-pattern, for comparison"`
 	MaxAge         time.Duration `env:"MAX_AGE" envDefault:"24h" desc:"a message that fails when older than this is given up"`
@@ -72,7 +72,7 @@ func (c MessagingConfig) Validate() (wrong []Invalid) {
 	demand(brokerURLs(c.AMQPURLs), "AMQP_URL", "amqp://user:password@host:port/vhost or amqps://…, several separated by commas without spaces")
 	demand(c.Prefetch >= 1 && c.Prefetch <= 65535, "CONSUMER_PREFETCH", "a whole number from 1 to 65535")
 	demand(c.Concurrency >= 1 && c.Concurrency <= 64, "CONSUMER_CONCURRENCY", "a whole number from 1 to 64")
-	demand(c.BatchSize >= 1 && c.BatchSize <= c.Prefetch, "BATCH_SIZE", "a whole number from 1 to CONSUMER_PREFETCH: a batch can only be made of what was prefetched")
+	demand(c.BatchSize >= 1 && c.BatchSize <= 65535, "BATCH_SIZE", "a whole number from 1 to 65535")
 	demand(c.BatchWait >= 0 && c.BatchWait <= time.Second, "BATCH_WAIT", "a duration from 0s to 1s")
 	demand(c.MaxAge > 0, "MAX_AGE", "a duration above 0")
 	demand(c.NotFoundMaxAge > 0, "NOT_FOUND_MAX_AGE", "a duration above 0")
