@@ -2,6 +2,7 @@ package service
 
 import (
 	"bytes"
+	"encoding"
 	"errors"
 	"io"
 	"net/http"
@@ -18,6 +19,9 @@ import (
 const (
 	bodyLimit       = 1 << 20 // bytes
 	bodyLimitDetail = "The body is larger than 1 MiB."
+	// How much of a refused body is still taken off the line, in bytes. A connection closed on a client that is still sending is reset,
+	// and the reset overtakes the answer: the client would never see its 413.
+	bodyDrain = 8 << 20
 )
 
 // limitBody refuses bodies over the limit. A length that was announced is enough; a chunked body announces none and is read here, so
@@ -27,10 +31,9 @@ func limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 		r := c.Request()
 		switch {
 		case r.ContentLength > bodyLimit:
-			c.Response().Header().Set("Connection", "close") // the rest of it is not worth reading
-			return TooLarge(bodyLimitDetail)
+			return refuseBody(r)
 		case r.ContentLength < 0:
-			body, err := readBody(c)
+			body, err := readBody(r)
 			if err != nil {
 				return err
 			}
@@ -40,19 +43,24 @@ func limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-func readBody(c echo.Context) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, bodyLimit))
-	var tooLarge *http.MaxBytesError
+func readBody(r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, bodyLimit+1))
 	switch {
-	case errors.As(err, &tooLarge):
-		return nil, TooLarge(bodyLimitDetail)
+	case len(body) > bodyLimit:
+		return nil, refuseBody(r)
 	case err != nil:
-		return nil, &Problem{
-			Type: "about:blank", Title: http.StatusText(http.StatusBadRequest), Status: http.StatusBadRequest,
-			Detail: "The body could not be read to its end.", Cause: err,
-		}
+		problem := BadRequest("The body could not be read to its end.")
+		problem.Cause = err
+		return nil, problem
 	}
 	return body, nil
+}
+
+func refuseBody(r *http.Request) *Problem {
+	if r.Header.Get("Expect") == "" { // else the client waits before it sends anything
+		_, _ = io.CopyN(io.Discard, r.Body, bodyDrain)
+	}
+	return TooLarge(bodyLimitDetail)
 }
 
 // DecodeJSON reads the request's body, one JSON object, into the struct that v points to, strictly: a missing body, other
@@ -60,7 +68,7 @@ func readBody(c echo.Context) ([]byte, error) {
 // there is one; a member in another letter case is an unknown one, and unknown ones are ignored. Members that were not
 // there stay as they are; demanding them is the caller's task (see FieldErrors).
 func DecodeJSON(c echo.Context, v any) error {
-	body, err := readBody(c)
+	body, err := readBody(c.Request())
 	if err != nil {
 		return err
 	}
@@ -110,8 +118,13 @@ func semanticMessage(err *json.SemanticError) string {
 }
 
 func wantedJSON(t reflect.Type) string {
-	if t == nil {
+	switch {
+	case t == nil:
 		return ""
+	case t == reflect.TypeFor[uuid.UUID]():
+		return "a UUID"
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return "a text of the right form"
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

@@ -62,8 +62,8 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 	h := &HTTP{Echo: echo.New(), cfg: cfg, metrics: newHTTPMetrics(cfg.Registry)}
 	h.Echo.HTTPErrorHandler = h.answerError
 	h.Echo.JSONSerializer = strictJSON{}
-	h.Echo.Use(h.observe, h.recoverPanic, h.deadline, limitBody, h.awaitStart)
-	h.Admin = h.Echo.Group("/admin", bearer(cfg.AdminToken))
+	h.Echo.Use(h.observe, h.recoverPanic, h.deadline, guardAdmin(cfg.AdminToken), limitBody, h.awaitStart)
+	h.Admin = h.Echo.Group(adminPrefix)
 	h.addOperational()
 
 	listener, err := net.Listen("tcp", cfg.Addr)

@@ -92,12 +92,15 @@ func (h *HTTP) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// deadline ends the request's context early enough for an answer within ten seconds.
+// deadline ends the request's context early enough for an answer within ten seconds. The request gets its own context back afterwards,
+// so that the error handler can tell a client that left from a time that ran out.
 func (h *HTTP) deadline(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		ctx, cancel := context.WithTimeout(c.Request().Context(), requestTime)
+		whole := c.Request()
+		ctx, cancel := context.WithTimeout(whole.Context(), requestTime)
 		defer cancel()
-		c.SetRequest(c.Request().WithContext(ctx))
+		c.SetRequest(whole.WithContext(ctx))
+		defer c.SetRequest(whole)
 		return next(c)
 	}
 }

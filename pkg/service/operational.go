@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -66,13 +67,8 @@ func (h *HTTP) answerReady(c echo.Context) error {
 	ready := true
 	for name, result := range results {
 		said[name] = "ok"
-		select {
-		case err := <-result:
-			if err != nil {
-				ready, said[name] = false, err.Error()
-			}
-		case <-ctx.Done():
-			ready, said[name] = false, "no answer within "+readyTime.String()
+		if err := outcome(ctx, result); err != nil {
+			ready, said[name] = false, err.Error()
 		}
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
@@ -83,6 +79,21 @@ func (h *HTTP) answerReady(c echo.Context) error {
 	c.Response().Header().Set("Retry-After", "2")
 	writeJSON(c, http.StatusServiceUnavailable, notReady{*NewProblem(http.StatusServiceUnavailable, "The service is not ready; checks has the reasons."), false, said})
 	return nil
+}
+
+// outcome waits for a check within its time. One that ended counts, even when another has used up all the time meanwhile.
+func outcome(ctx context.Context, result <-chan error) error {
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-result:
+		return err
+	default:
+		return errors.New("no answer within " + readyTime.String())
+	}
 }
 
 func runCheck(ctx context.Context, check Check) (err error) {

@@ -109,12 +109,9 @@ func (p *Problem) Unwrap() error { return p.Cause }
 func (h *HTTP) problemOf(c echo.Context, err error) *Problem {
 	var problem *Problem
 	var routing *echo.HTTPError
-	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &problem):
 		return problem
-	case errors.As(err, &tooLarge):
-		return TooLarge(bodyLimitDetail)
 	case errors.As(err, &routing):
 		return routingProblem(c, routing)
 	}

@@ -76,6 +76,7 @@ func TestTransportHoldsAnswersAgainstTheDocument(t *testing.T) {
 		{name: "no JSON", method: "GET", path: "/things/1", status: 200, contentType: "application/json", answer: `{`, complains: true},
 		{name: "unknown path", method: "GET", path: "/nothing", status: 404, contentType: "application/problem+json", answer: `{}`},
 		{name: "unknown path that answers", method: "GET", path: "/nothing", status: 200, contentType: "application/json", answer: `{}`, complains: true},
+		{name: "unknown path without a problem", method: "GET", path: "/nothing", status: 404, contentType: "text/plain", answer: "no", complains: true},
 		{name: "unknown method", method: "PUT", path: "/things/1", status: 405, contentType: "application/problem+json", answer: `{}`},
 		{name: "described request", method: "POST", path: "/things", body: `{"amountMinor": 5}`, status: 201},
 		{name: "accepts what it should not", method: "POST", path: "/things", body: `{}`, status: 201, complains: true},
