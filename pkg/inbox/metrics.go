@@ -33,11 +33,14 @@ func newMetrics(registerer prometheus.Registerer, consumer string) *metrics {
 	}
 }
 
-// count counts the messages of one batch that did not fail as a whole.
-func (m *metrics) count(results []error, duplicates int) {
-	for _, err := range results {
-		if err != nil {
-			m.failed.Inc()
-		}
+// count counts one message of a committed batch.
+func (m *metrics) count(err error, duplicate bool) {
+	switch {
+	case err != nil:
+		m.failed.Inc()
+	case duplicate:
+		m.duplicate.Inc()
+	default:
+		m.done.Inc()
 	}
 }

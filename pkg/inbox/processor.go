@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
@@ -60,12 +59,13 @@ func (p *processor[C]) handle(ctx context.Context, batch []*messaging.Message) (
 	if err := p.transactAll(ctx, pending); err != nil {
 		return nil, err
 	}
-	for i, item := range items {
-		if item != nil {
-			results[i] = item.err
+	for i, it := range items {
+		duplicate := false
+		if it != nil {
+			results[i], duplicate = it.err, it.duplicate || it.message != batch[i]
 		}
+		p.metrics.count(results[i], duplicate)
 	}
-	p.metrics.count(results, pending)
 	return results, nil
 }
 
@@ -76,9 +76,6 @@ func (p *processor[C]) parse(message *messaging.Message) (parsed *item[C], err e
 			parsed, err = nil, panicError(cause)
 		}
 	}()
-	if strings.ContainsRune(message.MessageID, 0) {
-		return nil, retry.Errorf(retry.Validation, "messageId contains a NUL character, which PostgreSQL cannot store")
-	}
 	command, err := p.config.Parse(message)
 	if err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ const settleTime = 250 * time.Millisecond
 // them.
 type frontier struct {
 	mu        sync.Mutex
-	highest   int64     // of the ids known to be finished
-	candidate int64     // highest as it was at the time of since
+	highest   int64 // of the ids known to be finished
+	candidate int64 // highest as it was at the time of since
 	since     time.Time
 	hint      int64 // an earlier candidate, now old enough
 }
