@@ -103,7 +103,6 @@ say "images built"
 quietly docker compose up --detach --wait --wait-timeout "$start_timeout"
 account=$(address account 8081)
 transfer=$(address transfer 8082)
-management=$(address rabbitmq 15672)
 say "everything is healthy"
 
 seeded=$(count_accounts)
@@ -147,7 +146,8 @@ say "no role can connect to a database that is not its own"
 
 users=$(docker compose exec -T rabbitmq rabbitmqctl --quiet --no-table-headers list_users | cut -f 1 | sort | xargs)
 [[ $users == "account operator transfer" ]] || fail "the broker's users are: $users"
-ask --user "operator:$operator_password" "$management/api/whoami" > /dev/null
+management=$(address rabbitmq 15672) # another than before its restart
+ask --user "operator:$operator_password" "$management/api/whoami" > /dev/null || fail "operator is refused by the management interface"
 code=$(curl --silent --output /dev/null --write-out '%{http_code}' --user "account:$account_password" "$management/api/whoami")
 [[ $code == 401 ]] || fail "a service's user gets $code from the management interface"
 say "the broker knows account, operator and transfer; only operator may manage"
@@ -172,4 +172,5 @@ for container in "${containers[@]}"; do
 done
 ((sum < 1000000000)) || fail "the memory limits sum to $sum bytes"
 say "memory limits sum to $((sum / 1000000)) MB; nothing was killed or restarted; loopback ports only"
-docker stats --no-stream --format '       {{.Name}}  {{.MemUsage}}' "${containers[@]}"
+mapfile -t running < <(docker compose ps --quiet)
+docker stats --no-stream --format '       {{.Name}}  {{.MemUsage}}' "${running[@]}"
