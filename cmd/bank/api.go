@@ -56,6 +56,9 @@ type page[T any] struct {
 	Next  string `json:"next,omitzero"`
 }
 
+func (e *endpoints) account() *api  { return newAPI("account", e.AccountURL) }
+func (e *endpoints) transfer() *api { return newAPI("transfer", e.TransferURL) }
+
 // api talks to one service.
 type api struct {
 	name string // for messages: "account", "transfer"

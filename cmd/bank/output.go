@@ -19,9 +19,9 @@ type output struct {
 	color bool
 }
 
-func newOutput(file *os.File, asJSON bool) *output {
-	terminal := isatty.IsTerminal(file.Fd())
-	return &output{Writer: file, json: asJSON, color: terminal && os.Getenv("NO_COLOR") == ""}
+func newOutput(to io.Writer, asJSON bool) *output {
+	file, isFile := to.(*os.File)
+	return &output{Writer: to, json: asJSON, color: isFile && isatty.IsTerminal(file.Fd()) && os.Getenv("NO_COLOR") == ""}
 }
 
 // document writes one JSON document.
