@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"path/filepath"
 )
 
 // demoCommand starts a bank, takes the tour and stops the bank.
@@ -16,7 +17,7 @@ func (*demoCommand) Run(ctx context.Context, term *terminal, out *output) error 
 	if err := b.start(ctx); err != nil {
 		return err
 	}
-	err = guide(ctx, &b.where, out)
+	err = guide(ctx, &b.where, filepath.Join(term.dir, "logs"), out)
 	term.printf("\nstopping: services first, then the servers; the data stays in %s\n", term.dir)
 	return err
 }

@@ -25,7 +25,7 @@ func (c *queuesCommand) Run(ctx context.Context, to *endpoints, out *output) err
 		return err
 	}
 	if c.Watch {
-		return watchQueues(ctx, b, out, c.Every, nil)
+		return watchQueues(ctx, b, out, c.Every)
 	}
 	if out.json {
 		return out.document(queues)
@@ -42,8 +42,8 @@ func (c *queuesCommand) Run(ctx context.Context, to *endpoints, out *output) err
 }
 
 // watchQueues prints a line whenever the number of waiting messages of a queue changes. It asks the broker itself and not the
-// statistics, so that a message shows for as long as it really waits. With names it watches only those queues.
-func watchQueues(ctx context.Context, b *broker, out *output, every time.Duration, names []string) error {
+// statistics, so that a message shows for as long as it really waits.
+func watchQueues(ctx context.Context, b *broker, out *output, every time.Duration) error {
 	conn, err := b.dial()
 	if err != nil {
 		return err
@@ -53,14 +53,13 @@ func watchQueues(ctx context.Context, b *broker, out *output, every time.Duratio
 	if err != nil {
 		return err
 	}
-	if names == nil {
-		known, err := b.queues(ctx)
-		if err != nil {
-			return err
-		}
-		for _, q := range known {
-			names = append(names, q.Name)
-		}
+	known, err := b.queues(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, q := range known {
+		names = append(names, q.Name)
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -15,6 +15,7 @@ type tour struct {
 	to      *endpoints
 	out     *output
 	broker  *broker
+	logs    string // folder with the services' logs
 	checks  int
 	failed  []string
 	chapter int
@@ -22,13 +23,13 @@ type tour struct {
 
 var errTourFailed = errors.New("the tour saw something else than it should have")
 
-// guide walks through every chapter.
-func guide(ctx context.Context, to *endpoints, out *output) error {
+// guide walks through every chapter. logs is the folder with the services' logs.
+func guide(ctx context.Context, to *endpoints, logs string, out *output) error {
 	b, err := newBroker(to)
 	if err != nil {
 		return err
 	}
-	t := &tour{to: to, out: out, broker: b}
+	t := &tour{to: to, out: out, broker: b, logs: logs}
 	people := &cast{}
 	for _, chapter := range []func(context.Context, *cast) error{
 		t.openAccounts, t.completeTransfer, t.refuseForFunds, t.refundFromFrozen,

@@ -70,12 +70,12 @@ func programs(t *testing.T) string {
 	return dir
 }
 
-// output collects what a program prints while it runs.
-type output struct {
+// captured collects what a program prints while it runs.
+type captured struct {
 	path string
 }
 
-func (o output) String() string {
+func (o captured) String() string {
 	text, err := os.ReadFile(o.path)
 	if err != nil {
 		return err.Error()
@@ -83,9 +83,9 @@ func (o output) String() string {
 	return string(text)
 }
 
-func startUp(t *testing.T, bin, dir string) (*exec.Cmd, output) {
+func startUp(t *testing.T, bin, dir string) (*exec.Cmd, captured) {
 	t.Helper()
-	file, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	file, err := os.Create(filepath.Join(t.TempDir(), "captured"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func startUp(t *testing.T, bin, dir string) (*exec.Cmd, output) {
 			_ = cmd.Wait()
 		}
 	})
-	return cmd, output{file.Name()}
+	return cmd, captured{file.Name()}
 }
 
 func bankCommand(t *testing.T, bin string, args ...string) (string, error) {
