@@ -26,6 +26,7 @@ var (
 // scenario is one transfer of 30 EUR and the accounts it finds.
 type scenario struct {
 	name                string
+	calm                bool   // no operator: freezing an account that refuses anyway only makes more states
 	source, destination int64  // opening balances; below zero: there is no such account
 	destinationCurrency string // "" is EUR
 }
@@ -36,11 +37,12 @@ var scenarios = []scenario{
 	{name: "too little money", source: 29},
 	{name: "no source", source: -1},
 	{name: "no destination", source: 100, destination: -1},
-	{name: "other currency", source: 100, destinationCurrency: "USD"},
-	{name: "full destination", source: 100, destination: 1<<63 - 1},
+	{name: "other currency", calm: true, source: 100, destinationCurrency: "USD"},
+	{name: "full destination", calm: true, source: 100, destination: 1<<63 - 1},
 }
 
 func (s scenario) world(n network, j judge, m memory) *world {
+	n.freeze = n.freeze && !s.calm
 	var accounts []ledger.Account
 	var opening []ledger.Entry
 	open := func(i int, currency string, minor int64) {

@@ -152,25 +152,27 @@ func explore(start *world) ([]node, *violation) {
 		return nodes, &violation{err: err}
 	}
 	worlds := []*world{start} // of the nodes not yet left; nil afterwards
-	known := map[string]int{start.key(): 0}
+	known := map[string]int{string(start.key(nil)): 0}
+	var key []byte
+	next := &world{}
 	for here := 0; here < len(nodes); here++ {
 		w := worlds[here]
 		worlds[here] = nil
 		for _, a := range w.actions() {
-			next := w.clone()
+			next.become(w)
 			if err := next.do(a); err != nil {
 				return nodes, &violation{err, append(path(nodes, here), a)}
 			}
-			key := next.key()
-			there, seen := known[key]
+			key = next.key(key[:0])
+			there, seen := known[string(key)]
 			if !seen {
 				if err := next.check(); err != nil {
 					return nodes, &violation{err, append(path(nodes, here), a)}
 				}
 				there = len(nodes)
-				known[key] = there
+				known[string(key)] = there
 				nodes = append(nodes, node{parent: here, action: a, atRest: next.atRest()})
-				worlds = append(worlds, next)
+				worlds = append(worlds, next.clone())
 			}
 			if a.what == deliver && there != here {
 				nodes[there].before = append(nodes[there].before, here)

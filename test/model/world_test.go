@@ -61,8 +61,9 @@ type world struct {
 	network
 	judge     judge
 	memory    memory
-	accounts  []ledger.Account
+	orders    []contract.Message // what a stranger copies: the request for each transfer as it should be
 	opening   []ledger.Entry
+	accounts  []ledger.Account
 	transfers []lifecycle.Transfer
 	statuses  []lifecycle.Status // as stored beside the transfer
 	legs      []ledger.Leg
@@ -81,6 +82,8 @@ func newWorld(n network, j judge, m memory, accounts []ledger.Account, opening [
 		legs:    make([]ledger.Leg, len(orders)), entries: make([][]ledger.Entry, len(orders))}
 	for i, o := range orders {
 		t, message := m.Request(name("transfer", i), o.source, o.destination, o.money)
+		_, asked := realMemory.Request(t.ID, o.source, o.destination, o.money)
+		w.orders = append(w.orders, asked)
 		w.transfers = append(w.transfers, t)
 		w.statuses = append(w.statuses, t.Status())
 		if slices.Contains(messageTypes, message.Type) { // else a broken machine is at work, and the check will tell
@@ -100,14 +103,22 @@ func (w *world) place(transfer int, messageType string) int {
 }
 
 func (w *world) clone() *world {
-	c := *w
-	c.accounts = slices.Clone(w.accounts)
-	c.transfers = slices.Clone(w.transfers)
-	c.statuses = slices.Clone(w.statuses)
-	c.legs = slices.Clone(w.legs)
-	c.entries = slices.Clone(w.entries) // the entries of a transfer are appended to a copy, see account
-	c.packets = slices.Clone(w.packets)
-	return &c
+	c := &world{}
+	c.become(w)
+	return c
+}
+
+// become makes c equal to w and uses the memory c has already: most steps lead to where one has been, and need no new world.
+// What a transfer's entries are is replaced, never changed, so that worlds may share them.
+func (c *world) become(w *world) {
+	old := *c
+	*c = *w
+	c.accounts = append(old.accounts[:0], w.accounts...)
+	c.transfers = append(old.transfers[:0], w.transfers...)
+	c.statuses = append(old.statuses[:0], w.statuses...)
+	c.legs = append(old.legs[:0], w.legs...)
+	c.entries = append(old.entries[:0], w.entries...)
+	c.packets = append(old.packets[:0], w.packets...)
 }
 
 // deliver hands one copy of a message to its reader. When the reader dies between commit and ack, the copy stays.
@@ -158,7 +169,9 @@ func (w *world) account(transfer int, messageType string, data contract.Data) er
 	if err != nil {
 		return err
 	}
-	w.entries[transfer] = slices.Concat(w.entries[transfer], outcome.Entries)
+	if outcome.Entries != nil {
+		w.entries[transfer] = slices.Concat(w.entries[transfer], outcome.Entries)
+	}
 	if err := answers(kind, outcome.Message, movements(w.entries[transfer])); err != nil {
 		return err
 	}
@@ -188,12 +201,10 @@ func (w *world) mayReturn(account uuid.UUID) int64 {
 // strayRequest is a request that transfer has not made, or not yet, or made before: someone publishes it by hand. A credit
 // without a debit may be refused as NOT_FOUND, then nothing has happened; everything else is answered.
 func (w *world) strayRequest(transfer, kind int) error {
-	before, unheardOf := w.key(), w.legs[transfer].State == ledger.None
-	t := w.transfers[transfer]
-	_, like := realMemory.Request(t.ID, t.Source, t.Destination, t.Money)
-	err := w.account(transfer, messageTypes[kind], like.Data)
+	unheardOf := w.legs[transfer].State == ledger.None
+	err := w.account(transfer, messageTypes[kind], w.orders[transfer].Data)
 	var classed *retry.Error
-	if errors.As(err, &classed) && classed.Class == retry.NotFound && unheardOf && w.key() == before {
+	if errors.As(err, &classed) && classed.Class == retry.NotFound && unheardOf && w.legs[transfer] == (ledger.Leg{}) {
 		return nil
 	}
 	return err
@@ -248,21 +259,22 @@ func (w *world) atRest() bool {
 	return !slices.ContainsFunc(w.packets, func(p packet) bool { return p.waiting > 0 })
 }
 
-// key is the same for two worlds exactly when they cannot be told apart from now on.
-func (w *world) key() string {
-	b := make([]byte, 0, 256)
+// key appends to b what is the same for two worlds exactly when they cannot be told apart from now on.
+func (w *world) key(b []byte) []byte {
 	for _, a := range w.accounts {
 		b = append(b, a.Status[0])
 		b = binary.AppendVarint(b, a.Balance)
 		b = binary.AppendVarint(b, a.MayReturn)
 	}
 	for i := range w.transfers {
-		b = binary.AppendUvarint(b, uint64(w.transfers[i].Facts))
-		for _, text := range []string{w.transfers[i].Reason, string(w.statuses[i]), string(w.legs[i].State), w.legs[i].Reason} {
-			b = append(append(b, text...), 0)
-		}
-		for _, m := range movements(w.entries[i]) {
-			b = append(b, m[0])
+		t, leg := &w.transfers[i], &w.legs[i]
+		b = binary.AppendUvarint(b, uint64(t.Facts))
+		b = append(append(b, t.Reason...), 0)
+		b = append(append(b, w.statuses[i]...), 0)
+		b = append(append(b, leg.State...), 0)
+		b = append(append(b, leg.Reason...), 0)
+		for _, e := range w.entries[i] {
+			b = append(b, e.Book[0], e.Movement[0])
 		}
 		b = append(b, 0)
 	}
@@ -278,5 +290,5 @@ func (w *world) key() string {
 		b = append(b, seen, p.waiting)
 		b = append(append(b, p.message.Data.Reason.Value...), 0)
 	}
-	return string(b)
+	return b
 }
