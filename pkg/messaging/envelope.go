@@ -53,6 +53,7 @@ func (e *Envelope) read(d *jsontext.Decoder, body []byte, now time.Time) error {
 	if _, err := d.ReadToken(); err != nil {
 		return err
 	}
+	var wrong error // the first member of a wrong kind; those behind it are read all the same
 	for d.PeekKind() == '"' {
 		name, err := d.ReadToken()
 		if err != nil {
@@ -68,8 +69,8 @@ func (e *Envelope) read(d *jsontext.Decoder, body []byte, now time.Time) error {
 			e.Data = body[end-int64(len(value)) : end : end]
 			continue
 		}
-		if err := e.set(member, value, now); err != nil {
-			return err
+		if err := e.set(member, value, now); wrong == nil {
+			wrong = err
 		}
 	}
 	if _, err := d.ReadToken(); err != nil {
@@ -78,7 +79,7 @@ func (e *Envelope) read(d *jsontext.Decoder, body []byte, now time.Time) error {
 	if _, err := d.ReadToken(); err != io.EOF {
 		return errors.New("something follows the JSON object")
 	}
-	return nil
+	return wrong
 }
 
 func (e *Envelope) set(member string, value jsontext.Value, now time.Time) error {

@@ -108,6 +108,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"no type":                      {`{"messageId":"m"}`, "m"},
 		"an empty type":                {`{"messageId":"m","type":""}`, "m"},
 		"type in other case":           {`{"messageId":"m","Type":"T"}`, "m"},
+		"type a boolean, first":        {`{"type":true,"messageId":"m"}`, "m"},
 		"type a boolean":               {`{"messageId":"m","type":true}`, "m"},
 		"type with a NUL":              {`{"messageId":"m","type":"T\u0000"}`, "m"},
 		"correlationId a number":       {`{"messageId":"m","type":"T","correlationId":5}`, "m"},
