@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -123,7 +122,7 @@ func start(t *testing.T, config Config) *Outbox {
 func newOutbox(config Config) *Outbox {
 	config.Exchange, config.AppID = contract.EventsExchange, "account"
 	if config.Logger == nil {
-		config.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	if config.Poll == 0 {
 		config.Poll = time.Hour

@@ -70,8 +70,13 @@ func (o *Outbox) sweep(ctx context.Context) {
 			continue
 		}
 		failures = 0
-		sleep(ctx, min(max(o.config.Poll, sweepShare*scan), maxSweepPause))
+		sleep(ctx, sweepPause(scan, o.config.Poll))
 	}
+}
+
+// sweepPause is the time until the next sweep after one in which the database worked for scan.
+func sweepPause(scan, poll time.Duration) time.Duration {
+	return max(poll, min(sweepShare*scan, maxSweepPause))
 }
 
 // sweepOnce relays everything up to the frontier, and a batch above it. If that is not all, the relays are woken: under a
