@@ -30,12 +30,12 @@ type bank struct {
 	handlers map[ledger.Kind]messaging.Handler
 }
 
-func newBank(t *testing.T) *bank {
+func newBank(t testing.TB) *bank {
 	t.Helper()
 	return bankAt(t, testenv.New(t).Database(t, "account"))
 }
 
-func bankAt(t *testing.T, url string) *bank {
+func bankAt(t testing.TB, url string) *bank {
 	t.Helper()
 	pool, err := service.OpenPool(t.Context(), url, "test", slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -78,7 +78,7 @@ func (silent) Publish(context.Context, []messaging.Publishing) ([]messaging.Outc
 }
 
 // open opens an account and answers its id.
-func (b *bank) open(t *testing.T, currency string, opening int64) uuid.UUID {
+func (b *bank) open(t testing.TB, currency string, opening int64) uuid.UUID {
 	t.Helper()
 	account, _, err := b.openAccount(t.Context(), uuid.New(), "Ada", currency, opening, time.Now())
 	if err != nil {

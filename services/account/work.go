@@ -85,15 +85,20 @@ func (w *work) Load(b *pgx.Batch, commands []command) {
 			credits[account] += 0
 		}
 	}
-	ids := sortedIDs(credits)
-	b.Queue(lockLegs, sortedIDs(transfers)).Query(w.keepLegs)
-	b.Queue(lockAccounts, ids).Query(w.keepAccounts)
-	amounts := make([]int64, len(ids))
-	for i, id := range ids {
-		amounts[i] = credits[id]
+	var legs, accounts uuids
+	for _, id := range sortedIDs(transfers) {
+		legs = append(legs, notNull(id))
 	}
-	if slices.Max(append(amounts, 0)) > 0 {
-		b.Queue(selectMayReturn, ids, amounts).Query(w.keepMayReturn)
+	var amounts []int64
+	var total int64
+	for _, id := range sortedIDs(credits) {
+		accounts, amounts = append(accounts, notNull(id)), append(amounts, credits[id])
+		total = max(total, credits[id])
+	}
+	b.Queue(lockLegs, legs).Query(w.keepLegs)
+	b.Queue(lockAccounts, accounts).Query(w.keepAccounts)
+	if total > 0 {
+		b.Queue(selectMayReturn, accounts, amounts).Query(w.keepMayReturn)
 	}
 }
 
@@ -111,7 +116,7 @@ func (w *work) keepLegs(rows pgx.Rows) error {
 func (w *work) keepAccounts(rows pgx.Rows) error {
 	for rows.Next() {
 		var a accountRow
-		if err := rows.Scan(&a.ID, &a.Currency, &a.Status, &a.Balance, &a.MayReturn); err != nil {
+		if err := rows.Scan(raw(&a.ID), &a.Currency, &a.Status, &a.Balance, &a.MayReturn); err != nil {
 			return fmt.Errorf("read account: %w", err)
 		}
 		w.accounts[a.ID] = a
@@ -123,7 +128,7 @@ func (w *work) keepMayReturn(rows pgx.Rows) error {
 	for rows.Next() {
 		var id uuid.UUID
 		var mayReturn int64
-		if err := rows.Scan(&id, &mayReturn); err != nil {
+		if err := rows.Scan(raw(&id), &mayReturn); err != nil {
 			return fmt.Errorf("read what may return: %w", err)
 		}
 		a := w.accounts[id]
@@ -230,11 +235,11 @@ func (w *work) Save(b *pgx.Batch) {
 		b.Queue(updateLegs, moved.ids, moved.states, moved.reasons, w.at)
 	}
 
-	var ids []uuid.UUID
+	var ids uuids
 	var balances, mayReturn []int64
 	for _, id := range sortedIDs(w.accounts) {
 		if a := w.accounts[id]; a.changed {
-			ids, balances, mayReturn = append(ids, id), append(balances, a.Balance), append(mayReturn, a.MayReturn)
+			ids, balances, mayReturn = append(ids, notNull(id)), append(balances, a.Balance), append(mayReturn, a.MayReturn)
 		}
 	}
 	if len(ids) > 0 {
