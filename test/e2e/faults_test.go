@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -61,20 +60,19 @@ func TestBrokerRestartMidTraffic(t *testing.T) {
 	b := newBank(t, env, 1, nil)
 	customers := b.open(10, 1_000_000)
 
-	breaking := make(chan error, 1)
+	sent := make(chan struct{})
 	go func() {
-		ctx := context.Background()
-		env.CloseConnections(t)
-		if err := servers.StopBroker(ctx); err != nil {
-			breaking <- err
-			return
-		}
-		breaking <- servers.StartBroker(ctx)
+		defer close(sent)
+		b.sendMany(customers, transfers, 8, 20*time.Second/transfers)
 	}()
-	b.sendMany(customers, transfers, 8, 20*time.Second/transfers)
-	if err := <-breaking; err != nil {
-		t.Fatalf("restarting the broker: %v", err)
+	env.CloseConnections(t)
+	if err := servers.StopBroker(); err != nil {
+		t.Fatalf("stopping the broker: %v", err)
 	}
+	if err := servers.StartBroker(t.Context()); err != nil {
+		t.Fatalf("starting the broker again: %v", err)
+	}
+	<-sent
 	for _, r := range b.replicas() {
 		r.awaitReady()
 	}
@@ -90,19 +88,18 @@ func TestDatabaseRestartMidTraffic(t *testing.T) {
 	b := newBank(t, servers.Env(t), 1, nil)
 	customers := b.open(10, 1_000_000)
 
-	breaking := make(chan error, 1)
+	sent := make(chan struct{})
 	go func() {
-		ctx := context.Background()
-		if err := servers.StopPostgres(ctx); err != nil {
-			breaking <- err
-			return
-		}
-		breaking <- servers.StartPostgres(ctx)
+		defer close(sent)
+		b.sendMany(customers, transfers, 8, 10*time.Second/transfers)
 	}()
-	b.sendMany(customers, transfers, 8, 10*time.Second/transfers)
-	if err := <-breaking; err != nil {
-		t.Fatalf("restarting the database: %v", err)
+	if err := servers.StopPostgres(); err != nil {
+		t.Fatalf("stopping the database: %v", err)
 	}
+	if err := servers.StartPostgres(t.Context()); err != nil {
+		t.Fatalf("starting the database again: %v", err)
+	}
+	<-sent
 	for _, r := range b.replicas() {
 		r.awaitReady()
 	}
