@@ -139,6 +139,11 @@ func newWire(t testing.TB, env *testenv.Env) *wire {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
+	return wireOn(t, conn)
+}
+
+func wireOn(t testing.TB, conn *amqp.Connection) *wire {
+	t.Helper()
 	channel, err := conn.Channel()
 	if err != nil {
 		t.Fatal(err)
@@ -236,5 +241,14 @@ func (b *bank) awaitSent(t testing.TB) {
 			t.Fatal(err)
 		}
 		return waiting == 0
+	})
+}
+
+// awaitLeg waits until the transfer is known.
+func (b *bank) awaitLeg(t testing.TB, tr transfer) {
+	t.Helper()
+	await(t, "a leg", func() bool {
+		_, _, err := b.leg(context.Background(), tr.id)
+		return err == nil
 	})
 }
