@@ -1,9 +1,11 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
+	"example.com/banking/pkg/contract"
 	"example.com/banking/services/account/ledger"
 	"example.com/banking/services/transfer/lifecycle"
 )
@@ -19,6 +21,7 @@ type verb string
 const (
 	deliver  verb = "deliver"
 	repeated verb = "deliver, without ack" // a crash between commit and ack, a late copy, a replay
+	stray    verb = "made-up request"
 	sweep    verb = "time out transfer"
 	freeze   verb = "freeze account"
 	unfreeze verb = "unfreeze account"
@@ -34,6 +37,11 @@ func (w *world) actions() []action {
 		}
 		if w.repeat && p.said > 0 && i%len(messageTypes) < read {
 			all = append(all, action{repeated, i})
+		}
+	}
+	if w.stray {
+		for i := range len(w.transfers) * requests {
+			all = append(all, action{stray, i})
 		}
 	}
 	for i, t := range w.transfers {
@@ -57,29 +65,44 @@ func (w *world) actions() []action {
 	return all
 }
 
-// do makes it happen and checks what must hold afterwards.
+// do makes it happen, and fails when a machine refuses it or misbehaves on the way.
 func (w *world) do(a action) error {
-	var err error
 	switch a.what {
 	case deliver:
-		err = w.deliver(a.index, true)
+		return w.deliver(a.index, true)
 	case repeated:
-		err = w.deliver(a.index, false)
+		return w.deliver(a.index, false)
+	case stray:
+		return w.strayRequest(a.index/requests, a.index%requests)
 	case sweep:
-		var step lifecycle.Step
-		if step, err = w.memory.TimeOut(&w.transfers[a.index]); err == nil {
-			err = w.step(a.index, step)
-		}
+		return w.sweep(a.index)
 	case freeze:
-		err = w.accounts[a.index].Freeze()
+		return w.accounts[a.index].Freeze()
 	case unfreeze:
-		err = w.accounts[a.index].Unfreeze()
+		return w.accounts[a.index].Unfreeze()
 	case shut:
-		err = w.accounts[a.index].Close()
+		return w.accounts[a.index].Close()
 	}
+	return fmt.Errorf("%q is not an action", a.what)
+}
+
+// sweep times a transfer out, which has to make it ask for the money back, unless it has done so before.
+func (w *world) sweep(transfer int) error {
+	step, err := w.memory.TimeOut(&w.transfers[transfer])
 	if err != nil {
 		return err
 	}
+	if err := w.step(transfer, step); err != nil {
+		return err
+	}
+	if w.packets[w.place(transfer, contract.TransferRefundRequested)].said == 0 {
+		return errors.New("a transfer has timed out and has not asked for its money")
+	}
+	return nil
+}
+
+// check is what must hold in a world, whatever led there.
+func (w *world) check() error {
 	if err := w.safe(); err != nil {
 		return err
 	}
@@ -92,6 +115,9 @@ func (w *world) do(a action) error {
 func (a action) String() string {
 	if a.what == deliver || a.what == repeated {
 		return fmt.Sprintf("%s: transfer %d, %s", a.what, a.index/len(messageTypes), messageTypes[a.index%len(messageTypes)])
+	}
+	if a.what == stray {
+		return fmt.Sprintf("%s: transfer %d, %s", a.what, a.index/requests, messageTypes[a.index%requests])
 	}
 	return fmt.Sprintf("%s %d", a.what, a.index)
 }
@@ -121,24 +147,32 @@ type node struct {
 // explore goes through every run that starts in a world, breadth first. It returns the states it found, in which nothing
 // was broken, or the first violation.
 func explore(start *world) ([]node, *violation) {
-	nodes := []node{{parent: -1}}
+	nodes := []node{{parent: -1, atRest: start.atRest()}}
+	if err := start.check(); err != nil {
+		return nodes, &violation{err: err}
+	}
 	worlds := []*world{start} // of the nodes not yet left; nil afterwards
-	known := map[string]int{start.key(): 0}
+	known := map[string]int{string(start.key(nil)): 0}
+	var key []byte
+	next := &world{}
 	for here := 0; here < len(nodes); here++ {
 		w := worlds[here]
 		worlds[here] = nil
 		for _, a := range w.actions() {
-			next := w.clone()
+			next.become(w)
 			if err := next.do(a); err != nil {
 				return nodes, &violation{err, append(path(nodes, here), a)}
 			}
-			key := next.key()
-			there, seen := known[key]
+			key = next.key(key[:0])
+			there, seen := known[string(key)]
 			if !seen {
+				if err := next.check(); err != nil {
+					return nodes, &violation{err, append(path(nodes, here), a)}
+				}
 				there = len(nodes)
-				known[key] = there
+				known[string(key)] = there
 				nodes = append(nodes, node{parent: here, action: a, atRest: next.atRest()})
-				worlds = append(worlds, next)
+				worlds = append(worlds, next.clone())
 			}
 			if a.what == deliver && there != here {
 				nodes[there].before = append(nodes[there].before, here)

@@ -96,41 +96,53 @@ func movements(entries []ledger.Entry) []ledger.Movement {
 	return made
 }
 
-// truthful: account says only what its entries bear out.
-func truthful(messageType string, made []ledger.Movement) error {
+// answers: account answers a request with what has become of it, and says only what its entries bear out. A refusal has a
+// reason, so an account that never refused cannot claim that it did.
+func answers(kind ledger.Kind, m contract.Message, made []ledger.Movement) error {
 	debited, credited, refunded := slices.Contains(made, ledger.Debit), slices.Contains(made, ledger.Credit), slices.Contains(made, ledger.Refund)
-	holds := true
-	switch messageType {
+	refused := m.Data.Reason.Value != ""
+	borneOut, fits := false, false
+	switch m.Type {
 	case contract.AccountDebited:
-		holds = debited
+		borneOut, fits = debited, kind == ledger.Requested
 	case contract.AccountDebitRejected:
-		holds = !debited
+		borneOut, fits = !debited && refused, true
 	case contract.AccountCredited:
-		holds = credited
+		borneOut, fits = credited, kind != ledger.Requested
 	case contract.AccountCreditRejected:
-		holds = debited && !credited
+		borneOut, fits = debited && !credited && refused, kind == ledger.CreditRequested
 	case contract.AccountRefunded:
-		holds = refunded
-	default:
-		return fmt.Errorf("account says %s", messageType)
+		borneOut, fits = refunded, kind != ledger.Requested
 	}
-	if !holds {
-		return fmt.Errorf("account says %s after %v", messageType, made)
+	if !borneOut {
+		return fmt.Errorf("account says %s %+v after %v", m.Type, m.Data, made)
+	}
+	if !fits {
+		return fmt.Errorf("account answers %s with %s", kind, m.Type)
 	}
 	return nil
 }
 
 // settled holds whenever every message has arrived: the transfers have ended, nothing is in transit, and the services agree.
 func (w *world) settled() error {
-	agreed := map[lifecycle.Status]ledger.State{
-		lifecycle.StatusCompleted: ledger.Credited,
-		lifecycle.StatusRejected:  ledger.DebitRejected,
-		lifecycle.StatusRefunded:  ledger.Refunded,
-	}
 	transit := map[string]*big.Int{}
 	for i, status := range w.statuses {
-		if leg, ended := agreed[status]; !ended || w.legs[i].State != leg {
+		said, agreed := "", ledger.None
+		switch status {
+		case lifecycle.StatusCompleted:
+			said, agreed = contract.TransferCompleted, ledger.Credited
+		case lifecycle.StatusRejected:
+			said, agreed = contract.TransferRejected, ledger.DebitRejected
+		case lifecycle.StatusRefunded:
+			said, agreed = contract.TransferRefunded, ledger.Refunded
+		}
+		if said == "" || w.legs[i].State != agreed {
 			return fmt.Errorf("no message is left, the transfer is %s and its leg %s", status, w.legs[i].State)
+		}
+		for _, end := range messageTypes[read:] {
+			if p := w.packets[w.place(i, end)]; (p.said == 1) != (end == said) {
+				return fmt.Errorf("the transfer is %s and has said %s %d times", status, end, p.said)
+			}
 		}
 		for _, e := range w.entries[i] {
 			if e.Book == ledger.Transit {

@@ -2,10 +2,12 @@ package model
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
 	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/retry"
 	"example.com/banking/services/account/ledger"
 	"example.com/banking/services/transfer/lifecycle"
 	"github.com/google/uuid"
@@ -17,6 +19,7 @@ type judge interface {
 }
 
 type memory interface {
+	Request(id, source, destination uuid.UUID, money contract.Money) (lifecycle.Transfer, contract.Message)
 	Hear(*lifecycle.Transfer, string, contract.Data) (lifecycle.Step, error)
 	TimeOut(*lifecycle.Transfer) (lifecycle.Step, error)
 }
@@ -28,6 +31,7 @@ type network struct {
 	most    uint8 // so many copies at most are waiting at once; 0 is no limit
 	repeat  bool  // any message ever sent may arrive once more, at any time, without end
 	timeout bool  // the sweeper may fire at any time
+	stray   bool  // account may be sent any request of a transfer, at any time, by somebody who makes up a messageId
 	freeze  bool  // accounts may be frozen, unfrozen and, when empty, closed at any time
 	wire    bool  // data is encoded and decoded on its way
 }
@@ -46,10 +50,10 @@ const (
 
 // packet is one message that may have been said.
 type packet struct {
-	message contract.Message
-	said    int   // how often
-	waiting uint8 // copies that have to arrive still
-	seen    bool  // it is in its reader's inbox
+	message *contract.Message // never changed, so that worlds may share it
+	said    int               // how often
+	waiting uint8             // copies that have to arrive still
+	seen    bool              // it is in its reader's inbox
 }
 
 // world is one instant of the whole system.
@@ -57,8 +61,9 @@ type world struct {
 	network
 	judge     judge
 	memory    memory
-	accounts  []ledger.Account
+	orders    []contract.Message // what a stranger copies: the request for each transfer as it should be
 	opening   []ledger.Entry
+	accounts  []ledger.Account
 	transfers []lifecycle.Transfer
 	statuses  []lifecycle.Status // as stored beside the transfer
 	legs      []ledger.Leg
@@ -76,10 +81,14 @@ func newWorld(n network, j judge, m memory, accounts []ledger.Account, opening [
 		packets: make([]packet, len(orders)*len(messageTypes)),
 		legs:    make([]ledger.Leg, len(orders)), entries: make([][]ledger.Entry, len(orders))}
 	for i, o := range orders {
-		t, message := lifecycle.Request(name("transfer", i), o.source, o.destination, o.money)
+		t, message := m.Request(name("transfer", i), o.source, o.destination, o.money)
+		_, asked := realMemory.Request(t.ID, o.source, o.destination, o.money)
+		w.orders = append(w.orders, asked)
 		w.transfers = append(w.transfers, t)
 		w.statuses = append(w.statuses, t.Status())
-		w.packets[w.place(i, message.Type)] = packet{message: message, said: 1, waiting: n.copies}
+		if slices.Contains(messageTypes, message.Type) { // else a broken machine is at work, and the check will tell
+			w.packets[w.place(i, message.Type)] = packet{message: &message, said: 1, waiting: n.copies}
+		}
 	}
 	return w
 }
@@ -94,14 +103,22 @@ func (w *world) place(transfer int, messageType string) int {
 }
 
 func (w *world) clone() *world {
-	c := *w
-	c.accounts = slices.Clone(w.accounts)
-	c.transfers = slices.Clone(w.transfers)
-	c.statuses = slices.Clone(w.statuses)
-	c.legs = slices.Clone(w.legs)
-	c.entries = slices.Clone(w.entries) // the entries of a transfer are appended to a copy, see account
-	c.packets = slices.Clone(w.packets)
-	return &c
+	c := &world{}
+	c.become(w)
+	return c
+}
+
+// become makes c equal to w and uses the memory c has already: most steps lead to where one has been, and need no new world.
+// What a transfer's entries are is replaced, never changed, so that worlds may share them.
+func (c *world) become(w *world) {
+	old := *c
+	*c = *w
+	c.accounts = append(old.accounts[:0], w.accounts...)
+	c.transfers = append(old.transfers[:0], w.transfers...)
+	c.statuses = append(old.statuses[:0], w.statuses...)
+	c.legs = append(old.legs[:0], w.legs...)
+	c.entries = append(old.entries[:0], w.entries...)
+	c.packets = append(old.packets[:0], w.packets...)
 }
 
 // deliver hands one copy of a message to its reader. When the reader dies between commit and ack, the copy stays.
@@ -152,8 +169,10 @@ func (w *world) account(transfer int, messageType string, data contract.Data) er
 	if err != nil {
 		return err
 	}
-	w.entries[transfer] = slices.Concat(w.entries[transfer], outcome.Entries)
-	if err := truthful(outcome.Message.Type, movements(w.entries[transfer])); err != nil {
+	if outcome.Entries != nil {
+		w.entries[transfer] = slices.Concat(w.entries[transfer], outcome.Entries)
+	}
+	if err := answers(kind, outcome.Message, movements(w.entries[transfer])); err != nil {
 		return err
 	}
 	return w.say(transfer, outcome.Message)
@@ -179,6 +198,18 @@ func (w *world) mayReturn(account uuid.UUID) int64 {
 	return sum
 }
 
+// strayRequest is a request that transfer has not made, or not yet, or made before: someone publishes it by hand. A credit
+// without a debit may be refused as NOT_FOUND, then nothing has happened; everything else is answered.
+func (w *world) strayRequest(transfer, kind int) error {
+	unheardOf := w.legs[transfer].State == ledger.None
+	err := w.account(transfer, messageTypes[kind], w.orders[transfer].Data)
+	var classed *retry.Error
+	if errors.As(err, &classed) && classed.Class == retry.NotFound && unheardOf && w.legs[transfer] == (ledger.Leg{}) {
+		return nil
+	}
+	return err
+}
+
 // transfer is what transfer's unit of work does with an event.
 func (w *world) transfer(transfer int, messageType string, data contract.Data) error {
 	step, err := w.memory.Hear(&w.transfers[transfer], messageType, data)
@@ -191,6 +222,9 @@ func (w *world) transfer(transfer int, messageType string, data contract.Data) e
 func (w *world) step(transfer int, step lifecycle.Step) error {
 	if before := w.statuses[transfer]; before.Terminal() && step.To != before {
 		return fmt.Errorf("a transfer left the terminal status %s for %s", before, step.To)
+	}
+	if _, known := lifecycle.ParseStatus(string(step.To)); !known {
+		return fmt.Errorf("a transfer has the status %q", step.To)
 	}
 	w.statuses[transfer] = step.To
 	if step.Message == nil {
@@ -206,10 +240,10 @@ func (w *world) step(transfer int, step lifecycle.Step) error {
 func (w *world) say(transfer int, message contract.Message) error {
 	place := w.place(transfer, message.Type)
 	p := &w.packets[place]
-	if p.said > 0 && p.message != message {
+	if p.said > 0 && *p.message != message {
 		return fmt.Errorf("messageId %s was used for %+v and again for %+v", message.ID, p.message.Data, message.Data)
 	}
-	p.message = message
+	p.message = &message
 	p.said++
 	if place%len(messageTypes) < read {
 		p.waiting += w.copies
@@ -225,21 +259,22 @@ func (w *world) atRest() bool {
 	return !slices.ContainsFunc(w.packets, func(p packet) bool { return p.waiting > 0 })
 }
 
-// key is the same for two worlds exactly when they cannot be told apart from now on.
-func (w *world) key() string {
-	b := make([]byte, 0, 256)
+// key appends to b what is the same for two worlds exactly when they cannot be told apart from now on.
+func (w *world) key(b []byte) []byte {
 	for _, a := range w.accounts {
 		b = append(b, a.Status[0])
 		b = binary.AppendVarint(b, a.Balance)
 		b = binary.AppendVarint(b, a.MayReturn)
 	}
 	for i := range w.transfers {
-		b = binary.AppendUvarint(b, uint64(w.transfers[i].Facts))
-		for _, text := range []string{w.transfers[i].Reason, string(w.statuses[i]), string(w.legs[i].State), w.legs[i].Reason} {
-			b = append(append(b, text...), 0)
-		}
-		for _, m := range movements(w.entries[i]) {
-			b = append(b, m[0])
+		t, leg := &w.transfers[i], &w.legs[i]
+		b = binary.AppendUvarint(b, uint64(t.Facts))
+		b = append(append(b, t.Reason...), 0)
+		b = append(append(b, w.statuses[i]...), 0)
+		b = append(append(b, leg.State...), 0)
+		b = append(append(b, leg.Reason...), 0)
+		for _, e := range w.entries[i] {
+			b = append(b, e.Book[0], e.Movement[0])
 		}
 		b = append(b, 0)
 	}
@@ -255,5 +290,5 @@ func (w *world) key() string {
 		b = append(b, seen, p.waiting)
 		b = append(append(b, p.message.Data.Reason.Value...), 0)
 	}
-	return string(b)
+	return b
 }

@@ -3,10 +3,17 @@ package lifecycle
 import (
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/retry"
+	"github.com/google/uuid"
 )
 
 // Machine makes transfers learn by a process. The service uses Rules; a proof may use a process that was broken on purpose.
 type Machine struct{ Process Process }
+
+// Request is the package's Request with the machine's own process.
+func (m Machine) Request(id, source, destination uuid.UUID, money contract.Money) (Transfer, contract.Message) {
+	t := Transfer{ID: id, Source: source, Destination: destination, Money: money, Facts: m.Process.Start}
+	return t, m.Announce(&t)
+}
 
 // Hear is Transfer.Hear with the machine's own process.
 func (m Machine) Hear(t *Transfer, messageType string, data contract.Data) (Step, error) {

@@ -18,8 +18,7 @@ type Transfer struct {
 
 // Request is a new transfer and the message that asks account for the debit.
 func Request(id, source, destination uuid.UUID, money contract.Money) (Transfer, contract.Message) {
-	t := Transfer{ID: id, Source: source, Destination: destination, Money: money, Facts: process.Start}
-	return t, t.Announce()
+	return Machine{Process: process}.Request(id, source, destination, money)
 }
 
 // Status is what the facts make of the transfer.
