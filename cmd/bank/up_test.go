@@ -103,12 +103,12 @@ func bankFolder(t *testing.T) string {
 	return dir
 }
 
-// output collects what a program prints while it runs.
-type output struct {
+// captured collects what a program prints while it runs.
+type captured struct {
 	path string
 }
 
-func (o output) String() string {
+func (o captured) String() string {
 	text, err := os.ReadFile(o.path)
 	if err != nil {
 		return err.Error()
@@ -116,9 +116,9 @@ func (o output) String() string {
 	return string(text)
 }
 
-func startUp(t *testing.T, bin, dir string) (*exec.Cmd, output) {
+func startUp(t *testing.T, bin, dir string) (*exec.Cmd, captured) {
 	t.Helper()
-	file, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	file, err := os.Create(filepath.Join(t.TempDir(), "captured"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func startUp(t *testing.T, bin, dir string) (*exec.Cmd, output) {
 			_ = cmd.Wait()
 		}
 	})
-	return cmd, output{file.Name()}
+	return cmd, captured{file.Name()}
 }
 
 func bankCommand(t *testing.T, bin string, args ...string) (string, error) {
