@@ -66,11 +66,12 @@ const (
 
 // reply answers the request ID, or, with ID 0, reports that the child Name has ended.
 type reply struct {
-	ID    int    `json:"id"`
-	Error string `json:"error,omitempty"`
-	PID   int    `json:"pid,omitempty"`
-	Name  string `json:"name,omitempty"`
-	Exit  string `json:"exit,omitempty"`
+	ID     int    `json:"id"`
+	Error  string `json:"error,omitempty"`
+	Locked bool   `json:"locked,omitempty"` // the Error is ErrLocked, which a text cannot carry
+	PID    int    `json:"pid,omitempty"`
+	Name   string `json:"name,omitempty"`
+	Exit   string `json:"exit,omitempty"`
 }
 
 func (p *Process) credential() *syscall.Credential {

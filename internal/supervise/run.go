@@ -3,6 +3,7 @@ package supervise
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -51,7 +52,7 @@ func run(cfg Config) int {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
 	// Caught by a channel that nobody reads and not ignored, since children would inherit an ignored signal.
-	signal.Notify(make(chan os.Signal), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 
 	lock, lockErr := TryLock(cfg.Lock)
 	requests := make(chan request)
@@ -63,7 +64,7 @@ func run(cfg Config) int {
 			case !more:
 				open = false
 			case lockErr != nil:
-				k.answer(reply{ID: req.ID, Error: lockErr.Error()})
+				k.answer(reply{ID: req.ID, Error: lockErr.Error(), Locked: errors.Is(lockErr, ErrLocked)})
 			default:
 				k.handle(req)
 			}
@@ -76,9 +77,10 @@ func run(cfg Config) int {
 		}
 	}
 	if lockErr != nil {
-		return 1
+		return 0 // the holder has been told
 	}
 	if cfg.Lease != "" {
+		k.log.Info("waiting for the last lease to end")
 		_ = os.Stdout.Close() // tells the holder that its part is done
 		if lease := waitForLease(k.log, cfg, signals); lease != nil {
 			defer func() { _ = lease.Unlock() }()

@@ -161,6 +161,9 @@ func (s *Supervisor) call(req request) (reply, error) {
 	}
 	select {
 	case r := <-answer:
+		if r.Locked {
+			return reply{}, ErrLocked
+		}
 		if r.Error != "" {
 			return reply{}, errors.New(r.Error)
 		}

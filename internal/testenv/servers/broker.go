@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -134,8 +135,64 @@ func (s *Servers) StopBroker() error {
 	return s.broker.child.Stop()
 }
 
-// KillBroker ends RabbitMQ with SIGKILL.
-func (s *Servers) KillBroker() error { return s.broker.child.Kill() }
+// KillBroker ends RabbitMQ with SIGKILL, once the broker has written down which quorum queues it has.
+//
+// RabbitMQ answers the declaration of a quorum queue before the queue's entry in its directory has left the process: that
+// file is written behind, a second or so later. A broker killed in between forgets the queue's log, and with it messages that it
+// confirmed. No client can prevent that, so a test of what clients can prevent has to wait it out.
+func (s *Servers) KillBroker() error {
+	ctx, cancel := context.WithTimeout(context.Background(), directoryTimeout)
+	defer cancel()
+	if err := s.awaitQueueDirectory(ctx); err != nil {
+		return fmt.Errorf("kill broker: %w", err)
+	}
+	return s.broker.child.Kill()
+}
+
+const directoryTimeout = 20 * time.Second
+
+func (s *Servers) awaitQueueDirectory(ctx context.Context) error {
+	var queues []struct {
+		VHost string `json:"vhost"`
+		Name  string `json:"name"`
+		Type  string `json:"type"`
+	}
+	m := NewManagement(s.Addresses().ManagementURL)
+	if err := m.Get(ctx, "/api/queues?disable_stats=true", &queues); err != nil {
+		return err
+	}
+	directories := filepath.Join(s.cfg.Dir, "rabbitmq", "data", "*", "quorum", "*", "names.dets")
+	tick := time.NewTicker(probeInterval)
+	defer tick.Stop()
+	for {
+		paths, err := filepath.Glob(directories)
+		if err != nil {
+			return fmt.Errorf("find the directory of quorum queues: %w", err)
+		}
+		var written []byte
+		for _, path := range paths {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return fmt.Errorf("read the directory of quorum queues: %w", err)
+			}
+			written = append(written, content...)
+		}
+		missing := ""
+		for _, q := range queues {
+			if q.Type == "quorum" && !bytes.Contains(written, []byte(q.VHost+"_"+q.Name)) {
+				missing = q.Name
+			}
+		}
+		if missing == "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("quorum queue %s is not in the broker's directory: %w", missing, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
 
 // BrokerDone is closed when the RabbitMQ that runs now has ended.
 func (s *Servers) BrokerDone() <-chan struct{} { return s.broker.child.Done() }
