@@ -41,8 +41,8 @@ func endpointsFile(dir string) string { return filepath.Join(dir, "endpoints.env
 
 // loadEndpoints reads the file that 'bank up' wrote into dir and lets the environment override it. Without the file the
 // environment alone has to do. What neither names stays empty: see need.
-func loadEndpoints(dir string) (endpoints, error) {
-	var e endpoints
+func loadEndpoints(dir string) (*endpoints, error) {
+	e := &endpoints{}
 	values := map[string]string{}
 	file, err := os.Open(endpointsFile(dir))
 	switch {

@@ -25,7 +25,7 @@ func TestEndpointsRoundTripAndEnvironmentWins(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := loadEndpoints(dir); err != nil || got != saved {
+	if got, err := loadEndpoints(dir); err != nil || *got != saved {
 		t.Errorf("loaded %+v, %v; want %+v", got, err, saved)
 	}
 	t.Setenv("ACCOUNT_URL", "http://elsewhere")

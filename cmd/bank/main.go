@@ -20,6 +20,14 @@ type commands struct {
 
 	Up   upCommand   `cmd:"" help:"Start servers and services on this machine, until Ctrl-C."`
 	Down downCommand `cmd:"" help:"Stop what 'up' started."`
+	Demo demoCommand `cmd:"" help:"Start the bank, take a guided tour that checks itself, and stop it."`
+	Seed seedCommand `cmd:"" help:"Open the demo accounts; those that exist stay as they are."`
+
+	Account  accountCommand  `cmd:"" help:"Open, list, show, freeze and close accounts."`
+	Transfer transferCommand `cmd:"" help:"Ask for transfers, show, list and watch them."`
+	Publish  publishCommand  `cmd:"" help:"Publish a raw message, garbage welcome."`
+	Queues   queuesCommand   `cmd:"" help:"Show how many messages wait in which queue."`
+	Verify   verifyCommand   `cmd:"" help:"Check every invariant; exit code 1 when one is broken."`
 }
 
 // terminal is what a command talks to people and programs with.
@@ -66,7 +74,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintf(stderr, "bank: %v\nrun 'bank help' for the commands\n", err)
 		return 2
 	}
-	err = command.Run(&terminal{out: stdout, err: stderr, dir: cli.Dir, json: cli.JSON})
+	command.Bind(newOutput(stdout, cli.JSON))
+	err = command.BindToProvider(func() (*endpoints, error) { return loadEndpoints(cli.Dir) })
+	if err == nil {
+		err = command.Run(&terminal{out: stdout, err: stderr, dir: cli.Dir, json: cli.JSON})
+	}
 	var exit exitError
 	switch {
 	case err == nil:
