@@ -83,7 +83,7 @@ func poolConfig(url, name string) (*pgxpool.Config, error) {
 			conn.RuntimeParams[plan] = "off"
 		}
 	}
-	if conn.ValidateConnect == nil && severalHosts(conn) {
+	if !given("target_session_attrs") && severalHosts(conn) {
 		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	cfg.AfterConnect = readTimesAsUTC
