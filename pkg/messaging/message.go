@@ -40,3 +40,15 @@ const (
 	Nacked                  // the broker refused it, e.g. a full queue
 	Returned                // mandatory, and no queue took it
 )
+
+func (o Outcome) String() string {
+	switch o {
+	case Acked:
+		return "acked"
+	case Nacked:
+		return "nacked"
+	case Returned:
+		return "returned"
+	}
+	return "unknown"
+}

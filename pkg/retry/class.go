@@ -10,8 +10,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 )
 
 // Class says what kind of failure an error is, which is what decides whether trying again can help.
@@ -75,14 +78,32 @@ func ClassOf(err error, classifiers ...Classifier) Class {
 	if errors.As(err, &sqlState) {
 		return classOfSQLState(sqlState.SQLState())
 	}
-	var network net.Error
 	switch {
 	case errors.Is(err, context.Canceled):
 		return Cancelled
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network):
+	case lostTouch(err):
 		return Timeout
 	}
 	return Unknown
+}
+
+// lostTouch says whether err tells of a dependency that did not answer, or whose connection broke or never came about.
+func lostTouch(err error) bool {
+	for _, known := range []error{
+		context.DeadlineExceeded, os.ErrDeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed,
+		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
+	} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	var network net.Error
+	if errors.As(err, &network) {
+		return true
+	}
+	// The database driver's word for "nothing was sent": its connection was closed, or busy, before the query.
+	var unsent interface{ SafeToRetry() bool }
+	return errors.As(err, &unsent) && unsent.SafeToRetry()
 }
 
 // classOfSQLState reads the codes of PostgreSQL (appendix A of its manual) that say something about trying again.
@@ -92,12 +113,19 @@ func classOfSQLState(code string) Class {
 		return Conflict
 	case "53300": // too_many_connections
 		return RateLimited
-	case "57P01", "57P02", "57P03", "57014", "25P03", "58000", "58030", "53100", "53200":
-		// shutting down, crashed, starting up, query cancelled by a timeout, idle timeout, system and I/O errors, full disk, no memory
+	case "57P01", "57P02", "57P03", "57P05", "57014": // shutting down, crashed, starting up, idle too long, cancelled by a timeout
+		return Timeout
+	case "25P03", "25P04", "25006": // transactions that took too long, and a standby that does not take writes (yet)
 		return Timeout
 	}
-	if strings.HasPrefix(code, "08") { // connection exceptions
-		return Timeout
+	for _, class := range []string{
+		"08", // connection exceptions
+		"53", // out of disk, memory or connections
+		"58", // system and I/O errors
+	} {
+		if strings.HasPrefix(code, class) {
+			return Timeout
+		}
 	}
 	return Unknown
 }

@@ -1,0 +1,99 @@
+package messaging
+
+import (
+	"fmt"
+	"time"
+
+	"example.com/banking/pkg/retry"
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// delivery is one message in the consumer's hands, from the broker's push to its ack, reject or return. It belongs to the
+// attachment that took it; between two attempts in process it remembers what it has been through.
+type delivery struct {
+	amqp.Delivery
+	msg         Message
+	past        history
+	prepared    bool
+	wrong       error     // why it can never be handled
+	attempt     int       // this execution, counted from 1
+	firstFailed time.Time // zero: never
+	verdict     verdict
+
+	exit  *Publishing // with the verdicts lapByCopy and quarantine
+	tries int         // publishings of exit that failed
+	due   time.Time   // while it waits
+}
+
+// verdict is what is to be done with a delivery after an attempt.
+type verdict int
+
+const (
+	none          verdict = iota // not handled: it goes back
+	done                         // ack
+	giveBack                     // nack with requeue, no attempt spent
+	retryHere                    // wait for due, then handle again
+	lapByReject                  // reject: the broker dead-letters it into the retry queue
+	lapByCopy                    // publish exit to the retry queue, then ack
+	quarantineNow                // publish exit to the quarantine, then ack
+)
+
+// prepare reads the headers and decodes the body. It does so once, and says whether this was it.
+func (d *delivery) prepare(queue string) bool {
+	if d.prepared {
+		return false
+	}
+	d.prepared = true
+	d.past = readHistory(d.Headers, queue)
+	d.attempt = int(d.past.spent) + 1
+	d.firstFailed = d.past.firstFailed
+	envelope, err := Decode(d.Body)
+	d.wrong = err
+	d.msg = Message{
+		Envelope:    envelope,
+		Queue:       queue,
+		Redelivered: d.Redelivered,
+		Headers:     d.Headers,
+		TraceParent: text(d.Headers, "traceparent"),
+	}
+	if size := headersSize(d.Headers); size > maxHeaders {
+		d.wrong = retry.Errorf(retry.Validation, "the headers have %d bytes, more than %d", size, maxHeaders)
+		d.past.rejectable = false
+	}
+	return true
+}
+
+// origin is where the message was first published to.
+func (d *delivery) origin() (exchange, routingKey string) {
+	if d.past.known {
+		return d.past.exchange, d.past.routingKey
+	}
+	return d.Exchange, d.RoutingKey
+}
+
+// age is for how long the message has been about, 0 when nothing tells. The first believable of its times counts.
+func (d *delivery) age(now time.Time) time.Duration {
+	for _, at := range []time.Time{
+		headerTime(d.Headers, HeaderReplayedAt), // a replay starts anew
+		d.msg.OccurredAt,
+		headerTime(d.Headers, HeaderFirstFailedAt),
+		d.Timestamp,
+		d.past.firstDeath,
+	} {
+		if !at.IsZero() && !absurd(at, now) {
+			return max(0, now.Sub(at))
+		}
+	}
+	return 0
+}
+
+func headerTime(headers amqp.Table, name string) time.Time {
+	at, err := time.Parse(time.RFC3339, text(headers, name))
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// attemptOf renders the attempt for people.
+func (d *delivery) attemptOf(limit int) string { return fmt.Sprintf("%d/%d", d.attempt, limit) }

@@ -1,0 +1,105 @@
+package messaging
+
+import (
+	"example.com/banking/pkg/retry"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics counts what sessions and consumers do. It is a prometheus.Collector: register it once for each process.
+type Metrics struct {
+	up          prometheus.Gauge
+	sessions    prometheus.Counter
+	published   *prometheus.CounterVec
+	deliveries  *prometheus.CounterVec
+	failures    *prometheus.CounterVec
+	quarantined *prometheus.CounterVec
+	nonsense    *prometheus.CounterVec
+	waiting     *prometheus.GaugeVec
+	handling    *prometheus.HistogramVec
+}
+
+// NewMetrics makes the counters, all at zero.
+func NewMetrics() *Metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "messaging_" + name, Help: help}, labels)
+	}
+	return &Metrics{
+		up:          prometheus.NewGauge(prometheus.GaugeOpts{Name: "messaging_session_up", Help: "1 while connected to the broker."}),
+		sessions:    prometheus.NewCounter(prometheus.CounterOpts{Name: "messaging_sessions_total", Help: "Sessions with the broker so far; more than 1 are reconnects."}),
+		published:   counter("published_total", "Publishings by outcome: acked, nacked, returned, unknown.", "outcome"),
+		deliveries:  counter("deliveries_total", "Deliveries by end: done, retried, quarantined, given_back.", "queue", "outcome"),
+		failures:    counter("failures_total", "Failed attempts by class.", "queue", "class"),
+		quarantined: counter("quarantined_total", "Messages given up by reason.", "queue", "reason"),
+		nonsense:    counter("nonsense_headers_total", "Deliveries whose death or attempt headers make no sense.", "queue"),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "messaging_waiting", Help: "Deliveries held between two attempts.",
+		}, []string{"queue"}),
+		handling: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "messaging_handler_seconds", Help: "Duration of one call of a handler, for a batch.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
+		}, []string{"queue"}),
+	}
+}
+
+func (m *Metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{
+		m.up, m.sessions, m.published, m.deliveries, m.failures, m.quarantined, m.nonsense, m.waiting, m.handling,
+	}
+}
+
+// Describe is part of prometheus.Collector.
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range m.all() {
+		c.Describe(ch)
+	}
+}
+
+// Collect is part of prometheus.Collector.
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range m.all() {
+		c.Collect(ch)
+	}
+}
+
+func (m *Metrics) count(outcomes []Outcome) {
+	var n [Returned + 1]int
+	for _, o := range outcomes {
+		n[o]++
+	}
+	for o, count := range n {
+		if count > 0 {
+			m.published.WithLabelValues(Outcome(o).String()).Add(float64(count))
+		}
+	}
+}
+
+// queueMetrics are the metrics of one consumer, looked up once: a look-up by label for each message is dear.
+type queueMetrics struct {
+	done, retried, quarantined, givenBack prometheus.Counter
+	nonsense                              prometheus.Counter
+	waiting                               prometheus.Gauge
+	handling                              prometheus.Observer
+	queue                                 string
+	all                                   *Metrics
+}
+
+func (m *Metrics) of(queue string) queueMetrics {
+	return queueMetrics{
+		done:        m.deliveries.WithLabelValues(queue, "done"),
+		retried:     m.deliveries.WithLabelValues(queue, "retried"),
+		quarantined: m.deliveries.WithLabelValues(queue, "quarantined"),
+		givenBack:   m.deliveries.WithLabelValues(queue, "given_back"),
+		nonsense:    m.nonsense.WithLabelValues(queue),
+		waiting:     m.waiting.WithLabelValues(queue),
+		handling:    m.handling.WithLabelValues(queue),
+		queue:       queue,
+		all:         m,
+	}
+}
+
+func (m queueMetrics) failed(class retry.Class) {
+	m.all.failures.WithLabelValues(m.queue, string(class)).Inc()
+}
+
+func (m queueMetrics) givenUp(reason string) {
+	m.all.quarantined.WithLabelValues(m.queue, reason).Inc()
+}

@@ -1,0 +1,81 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+
+	"example.com/banking/pkg/retry"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+type unsent struct{ error }
+
+func (unsent) SafeToRetry() bool { return true }
+
+func TestClassOf(t *testing.T) {
+	t.Parallel()
+	sqlState := func(code string) error { return fmt.Errorf("save: %w", &pgconn.PgError{Code: code}) }
+	for _, c := range []struct {
+		name string
+		err  error
+		want retry.Class
+	}{
+		{"none", nil, ""},
+		{"its own", fmt.Errorf("load: %w", retry.Errorf(retry.NotFound, "transfer 7")), retry.NotFound},
+		{"its own before what it wraps", retry.Errorf(retry.Invariant, "read: %w", io.EOF), retry.Invariant},
+		{"the first one given", retry.Wrap(retry.Timeout, retry.Errorf(retry.Validation, "bad")), retry.Validation},
+		{"serialization failure", sqlState("40001"), retry.Conflict},
+		{"deadlock", sqlState("40P01"), retry.Conflict},
+		{"lock not available", sqlState("55P03"), retry.Conflict},
+		{"too many connections", sqlState("53300"), retry.RateLimited},
+		{"disk full", sqlState("53100"), retry.Timeout},
+		{"starting up", sqlState("57P03"), retry.Timeout},
+		{"statement timeout", sqlState("57014"), retry.Timeout},
+		{"connection failure", sqlState("08006"), retry.Timeout},
+		{"I/O error", sqlState("58030"), retry.Timeout},
+		{"a standby", sqlState("25006"), retry.Timeout},
+		{"unique violation", sqlState("23505"), retry.Unknown},
+		{"not a code", sqlState(""), retry.Unknown},
+		{"our shutdown", fmt.Errorf("query: %w", context.Canceled), retry.Cancelled},
+		{"deadline", fmt.Errorf("query: %w", context.DeadlineExceeded), retry.Timeout},
+		{"socket deadline", os.ErrDeadlineExceeded, retry.Timeout},
+		{"refused", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, retry.Timeout},
+		{"reset", fmt.Errorf("read: %w", syscall.ECONNRESET), retry.Timeout},
+		{"broken pipe", fmt.Errorf("write: %w", syscall.EPIPE), retry.Timeout},
+		{"unknown host", &net.DNSError{Err: "no such host"}, retry.Timeout},
+		{"closed by the peer", fmt.Errorf("receive: %w", io.ErrUnexpectedEOF), retry.Timeout},
+		{"closed by us", net.ErrClosed, retry.Timeout},
+		{"nothing was sent", fmt.Errorf("query: %w", unsent{errors.New("conn closed")}), retry.Timeout},
+		{"anything else", errors.New("odd"), retry.Unknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := retry.ClassOf(c.err); got != c.want {
+				t.Errorf("ClassOf(%v) = %q, want %q", c.err, got, c.want)
+			}
+		})
+	}
+}
+
+func TestClassifiersComeBeforeTheGeneralRules(t *testing.T) {
+	t.Parallel()
+	legs := func(err error) (retry.Class, bool) {
+		var pg *pgconn.PgError
+		return retry.Conflict, errors.As(err, &pg) && pg.Code == "23505"
+	}
+	if got := retry.ClassOf(&pgconn.PgError{Code: "23505"}, legs); got != retry.Conflict {
+		t.Errorf("its own error: %q", got)
+	}
+	if got := retry.ClassOf(io.EOF, legs); got != retry.Timeout {
+		t.Errorf("an error that is not its own: %q", got)
+	}
+	if got := retry.ClassOf(retry.Errorf(retry.Unknown, "x"), legs); got != retry.Unknown {
+		t.Errorf("an error with a class: %q", got)
+	}
+}
