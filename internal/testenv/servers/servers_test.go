@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"os"
@@ -111,27 +110,19 @@ func startHolder(t *testing.T, parent, dir string) (*exec.Cmd, servers.Addresses
 	return cmd, addresses
 }
 
-// copyOfTest copies the test binary to where another user can execute it.
+// copyOfTest copies the test binary to where another user can execute it. Another process does the copying: were the
+// file open for writing here, a child that a parallel test forks at that moment would keep it busy.
 func copyOfTest(t *testing.T, dir string) string {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, err := os.Open(exe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = from.Close() }()
 	path := filepath.Join(dir, "holder")
-	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
+	if out, err := exec.Command("cp", exe, path).CombinedOutput(); err != nil {
+		t.Fatalf("copy test binary: %v: %s", err, out)
 	}
-	if _, err := io.Copy(to, from); err != nil {
-		t.Fatal(err)
-	}
-	if err := to.Close(); err != nil {
+	if err := os.Chmod(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return path

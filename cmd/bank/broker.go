@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"example.com/banking/internal/invariants"
+)
+
+// queue is what the management API knows of one queue. Its figures are a few seconds old.
+type queue struct {
+	Name      string `json:"name"`
+	Ready     int64  `json:"ready"`
+	Unacked   int64  `json:"unacked"`
+	Consumers int64  `json:"consumers"`
+}
+
+// broker looks at RabbitMQ, and publishes to it, with the operator's rights.
+type broker struct {
+	amqpURL    string
+	management string
+	vhost      string
+}
+
+func newBroker(to *endpoints) (*broker, error) {
+	if to.AMQPURL == "" {
+		return nil, errors.New(`the broker's address is not known: run "bank up", or set AMQP_URL`)
+	}
+	first, _, _ := strings.Cut(to.AMQPURL, ",")
+	uri, err := amqp.ParseURI(first)
+	if err != nil {
+		return nil, fmt.Errorf("AMQP_URL: %w", err)
+	}
+	b := &broker{amqpURL: first, vhost: uri.Vhost, management: to.ManagementURL}
+	if b.management == "" {
+		return b, nil
+	}
+	parsed, err := url.Parse(b.management)
+	if err != nil {
+		return nil, errors.New("RABBITMQ_MANAGEMENT_URL is not a URL")
+	}
+	if parsed.User == nil {
+		parsed.User = url.UserPassword(uri.Username, uri.Password)
+	}
+	b.management = strings.TrimSuffix(parsed.String(), "/")
+	return b, nil
+}
+
+// dial opens a connection; the password never shows in an error.
+func (b *broker) dial() (*amqp.Connection, error) {
+	properties := amqp.NewConnectionProperties()
+	properties.SetClientConnectionName("bank")
+	conn, err := amqp.DialConfig(b.amqpURL, amqp.Config{Properties: properties, Heartbeat: 10 * time.Second})
+	if err != nil {
+		return nil, fmt.Errorf("the broker does not answer: %w", err)
+	}
+	return conn, nil
+}
+
+// queues lists the vhost's queues by name.
+func (b *broker) queues(ctx context.Context) ([]queue, error) {
+	if b.management == "" {
+		return nil, errors.New("the management API's address is not known: set RABBITMQ_MANAGEMENT_URL")
+	}
+	path := b.management + "/api/queues/" + url.PathEscape(b.vhost)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		var urlError *url.Error
+		if errors.As(err, &urlError) {
+			err = urlError.Err // without the URL, which holds the password
+		}
+		return nil, fmt.Errorf("the management API does not answer: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the management API answered %s", response.Status)
+	}
+	var listed []struct {
+		Name      string `json:"name"`
+		Ready     int64  `json:"messages_ready"`
+		Unacked   int64  `json:"messages_unacknowledged"`
+		Consumers int64  `json:"consumers"`
+	}
+	if err := json.UnmarshalRead(response.Body, &listed, jsontext.AllowDuplicateNames(true)); err != nil {
+		return nil, fmt.Errorf("reading the answer of the management API: %w", err)
+	}
+	queues := make([]queue, 0, len(listed))
+	for _, q := range listed {
+		queues = append(queues, queue(q))
+	}
+	sort.Slice(queues, func(i, j int) bool { return queues[i].Name < queues[j].Name })
+	return queues, nil
+}
+
+// depth is the number of messages that wait in a queue right now, by the broker's own word and not by statistics.
+func (b *broker) depth(channel *amqp.Channel, name string) (int64, error) {
+	declared, err := channel.QueueDeclarePassive(name, true, false, false, false, nil)
+	return int64(declared.Messages), err
+}
+
+// Queues is what the invariants count: exact for what is ready, a few seconds old for what is being handled.
+func (b *broker) Queues(ctx context.Context) ([]invariants.Queue, error) {
+	known, err := b.queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := b.dial()
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	channel, err := conn.Channel()
+	if err != nil {
+		return nil, err
+	}
+	counted := make([]invariants.Queue, 0, len(known))
+	for _, q := range known {
+		ready, err := b.depth(channel, q.Name)
+		if err != nil {
+			return nil, fmt.Errorf("counting queue %s: %w", q.Name, err)
+		}
+		counted = append(counted, invariants.Queue{Name: q.Name, Messages: ready + q.Unacked})
+	}
+	return counted, nil
+}
+
+// Parked looks at the messages of a quarantine queue without taking them: each is fetched and none acknowledged, and closing the
+// channel puts them back in their order. Only as many are fetched as there were at the start.
+func (b *broker) Parked(ctx context.Context, name string, visit func(invariants.Parked)) error {
+	return b.peek(ctx, name, func(message amqp.Delivery) {
+		parked := invariants.Parked{Queue: name, Reason: parkReason(message)}
+		var body struct {
+			MessageID string `json:"messageId"`
+			Data      struct {
+				TransferID string `json:"transferId"`
+			} `json:"data"`
+		}
+		if json.Unmarshal(message.Body, &body) == nil {
+			parked.MessageID, parked.TransferID = body.MessageID, body.Data.TransferID
+		}
+		visit(parked)
+	})
+}
+
+// peek shows every message that waits in a queue, and leaves them there.
+func (b *broker) peek(ctx context.Context, name string, visit func(amqp.Delivery)) error {
+	conn, err := b.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close() // gives back what was fetched
+	channel, err := conn.Channel()
+	if err != nil {
+		return err
+	}
+	waiting, err := b.depth(channel, name)
+	if err != nil {
+		return fmt.Errorf("counting queue %s: %w", name, err)
+	}
+	for range waiting {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		message, ok, err := channel.Get(name, false)
+		if err != nil {
+			return fmt.Errorf("looking into queue %s: %w", name, err)
+		}
+		if !ok {
+			return nil
+		}
+		visit(message)
+	}
+	return nil
+}
+
+// parkReason is why a message was given up: our header, or what the broker noted when it moved the message itself.
+func parkReason(message amqp.Delivery) string {
+	if reason, ok := message.Headers["x-park-reason"].(string); ok {
+		return reason
+	}
+	switch message.Headers["x-first-death-reason"] {
+	case "expired":
+		return "EXPIRED"
+	case "maxlen":
+		return "OVERFLOW"
+	case "delivery_limit":
+		return "DELIVERY_LIMIT"
+	}
+	return ""
+}

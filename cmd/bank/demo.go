@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+)
+
+// demoCommand starts a bank, takes the tour and stops the bank.
+type demoCommand struct{}
+
+func (*demoCommand) Run(ctx context.Context, term *terminal, out *output) error {
+	b, err := openBank(ctx, term)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	if err := b.start(ctx); err != nil {
+		return err
+	}
+	err = guide(ctx, &b.where, filepath.Join(term.dir, "logs"), out)
+	term.printf("\nstopping: services first, then the servers; the data stays in %s\n", term.dir)
+	return err
+}
+
+// seedCommand opens the demo accounts of a bank that runs elsewhere, as in a compose file.
+type seedCommand struct{}
+
+func (*seedCommand) Run(ctx context.Context, to *endpoints, term *terminal) error {
+	if err := to.need("ACCOUNT_URL"); err != nil {
+		return err
+	}
+	return seed(ctx, to.AccountURL, term)
+}

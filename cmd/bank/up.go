@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"example.com/banking/internal/supervise"
+	"example.com/banking/internal/testenv/servers"
+)
+
+type upCommand struct {
+	Detach bool `help:"Return when the bank is ready and let it run in the background."`
+}
+
+// startTimeout is how long servers and services together may take to become ready.
+const startTimeout = 3 * time.Minute
+
+func (c *upCommand) Run(ctx context.Context, term *terminal) error {
+	if c.Detach {
+		return detach(ctx, term)
+	}
+	ready, err := readyPipe()
+	if err != nil {
+		return err
+	}
+	b, err := openBank(ctx, term)
+	if err == nil {
+		defer b.close()
+		err = b.start(ctx)
+	}
+	if err != nil && ctx.Err() != nil {
+		term.printf("stopped before everything was ready\n")
+		return exitError(1)
+	}
+	if err != nil {
+		return err
+	}
+	if err := announceReady(ready); err != nil {
+		return err
+	}
+	b.watch(ctx)
+	term.printf("\nstopping: services first, then the servers; the data stays in %s\n", term.dir)
+	return nil
+}
+
+// bank is a running bank: the private servers and the services on them. The bank's lock is held as long as it runs.
+type bank struct {
+	term     *terminal
+	lock     *supervise.FileLock
+	servers  *servers.Servers
+	services []*service
+	where    endpoints
+}
+
+const lockFile = "up.lock"
+
+// openBank takes the folder's lock and starts the servers.
+func openBank(ctx context.Context, term *terminal) (*bank, error) {
+	for _, dir := range []string{term.dir, filepath.Join(term.dir, "logs")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("folder of the bank: %w", err)
+		}
+	}
+	path := filepath.Join(term.dir, lockFile)
+	lock, err := supervise.TryLock(path)
+	if errors.Is(err, supervise.ErrLocked) {
+		pid, _ := os.ReadFile(path) // only for the message
+		return nil, fmt.Errorf("a bank is already running in %s (process %s); stop it with 'bank down', or use another --dir",
+			term.dir, strings.TrimSpace(string(pid)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := lock.Write(fmt.Sprintf("%d\n", os.Getpid())); err != nil {
+		return nil, errors.Join(err, lock.Unlock())
+	}
+	b := &bank{term: term, lock: lock}
+	term.printf("starting PostgreSQL and RabbitMQ in %s\n", filepath.Join(term.dir, "servers"))
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	b.servers, err = servers.Start(ctx, servers.Config{Dir: filepath.Join(term.dir, "servers"), Log: indented{term.out}})
+	if err != nil {
+		return nil, errors.Join(err, lock.Unlock())
+	}
+	return b, nil
+}
+
+// start starts the services, seeds accounts and publishes the addresses.
+func (b *bank) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	access, err := b.servers.Provision(ctx)
+	if err != nil {
+		return err
+	}
+	token, err := adminToken(filepath.Join(b.term.dir, "admin-token"))
+	if err != nil {
+		return err
+	}
+	b.where = endpoints{
+		AMQPURL: access.OperatorAMQPURL, ManagementURL: access.ManagementURL,
+		AccountDatabaseURL: access.AccountDatabaseURL, TransferDatabaseURL: access.TransferDatabaseURL,
+		AdminToken: token,
+	}
+	if err := b.startServices(ctx, access); err != nil {
+		return err
+	}
+	if err := seed(ctx, b.where.AccountURL, b.term); err != nil {
+		return fmt.Errorf("seed accounts: %w", err)
+	}
+	if err := b.where.save(b.term.dir); err != nil {
+		return err
+	}
+	b.printAddresses()
+	return nil
+}
+
+// close stops everything. The supervisor stops the services before the servers, since they were started later.
+func (b *bank) close() {
+	// A bank that is gone has no addresses.
+	if err := os.Remove(endpointsFile(b.term.dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		_, _ = fmt.Fprintln(b.term.err, "bank:", err)
+	}
+	if err := b.servers.Stop(); err != nil {
+		_, _ = fmt.Fprintln(b.term.err, "bank:", err)
+	}
+	if err := b.lock.Unlock(); err != nil {
+		_, _ = fmt.Fprintln(b.term.err, "bank:", err)
+	}
+}
+
+// adminToken returns the token of an earlier start or a new one, so that a token that a person has copied stays valid.
+func adminToken(path string) (string, error) {
+	content, err := os.ReadFile(path)
+	if err == nil && len(strings.TrimSpace(string(content))) > 0 {
+		return strings.TrimSpace(string(content)), nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("read admin token: %w", err)
+	}
+	token := rand.Text()
+	if err := os.WriteFile(path, []byte(token+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("write admin token: %w", err)
+	}
+	return token, nil
+}
+
+func (b *bank) printAddresses() {
+	b.term.printf("\nThe bank is open.\n\n")
+	for _, s := range b.services {
+		b.term.printf("  %-12s %s\n", s.name, s.url)
+	}
+	b.term.printf("  %-12s %s  (user and password in %s)\n", "RabbitMQ", withoutPassword(b.where.ManagementURL), endpointsFile(b.term.dir))
+	b.term.printf("  %-12s %s, %s\n", "PostgreSQL", withoutPassword(b.where.AccountDatabaseURL), withoutPassword(b.where.TransferDatabaseURL))
+	b.term.printf("  %-12s %s\n", "AMQP", withoutPassword(b.where.AMQPURL))
+	b.term.printf("  %-12s %s\n", "logs", filepath.Join(b.term.dir, "logs"))
+	b.term.printf(`
+Try, in another terminal:
+  curl %[1]s/accounts
+  curl -i %[2]s/transfers -H 'Content-Type: application/json' \
+    -d '{"sourceAccountId":"%[3]s","destinationAccountId":"%[4]s","amountMinor":2500,"currency":"EUR"}'
+  curl %[2]s/transfers/summary
+`, b.where.AccountURL, b.where.TransferURL, demoAccounts[0].ID, demoAccounts[1].ID)
+	if os.Getenv(detached) != "" {
+		b.term.printf("\nIt runs in the background; 'bank down' stops it.\n")
+	} else {
+		b.term.printf("\nCtrl-C stops all of it; the data stays.\n")
+	}
+}
+
+// downTimeout covers the services' SHUTDOWN_GRACE and the servers' orderly stop.
+const downTimeout = 90 * time.Second
+
+type downCommand struct{}
+
+func (*downCommand) Run(ctx context.Context, term *terminal) error {
+	path := filepath.Join(term.dir, lockFile)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		term.printf("no bank is running in %s\n", term.dir)
+		return nil
+	}
+	lock, err := supervise.TryLock(path)
+	if err == nil {
+		term.printf("no bank is running in %s\n", term.dir)
+		return lock.Unlock()
+	}
+	if !errors.Is(err, supervise.ErrLocked) {
+		return err
+	}
+	// Whoever holds the lock has written its process id, so that this cannot hit another process.
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("find the running bank: %w", err)
+	}
+	var pid int
+	if _, err := fmt.Sscan(string(content), &pid); err != nil {
+		return fmt.Errorf("find the running bank: %s: %w", path, err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop process %d: %w", pid, err)
+	}
+	term.printf("stopping the bank in %s (process %d)\n", term.dir, pid)
+	ctx, cancel := context.WithTimeout(ctx, downTimeout)
+	defer cancel()
+	if lock, err = supervise.LockExclusive(ctx, path); err != nil {
+		return fmt.Errorf("the bank has not stopped: %w", err)
+	}
+	term.printf("stopped; the data stays\n")
+	return lock.Unlock()
+}

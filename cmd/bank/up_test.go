@@ -1,0 +1,276 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"example.com/banking/internal/supervise"
+)
+
+// Copies of the test binary under other names are the programs that the tests of 'bank up' run: bank itself, and services
+// that know just enough to be started.
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case "bank":
+		main()
+	case "account", "transfer":
+		if err := fakeService(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func fakeService() error {
+	for _, name := range []string{"DATABASE_URL", "AMQP_URL", "ADMIN_TOKEN", "HTTP_ADDR"} {
+		if os.Getenv(name) == "" {
+			return errors.New(name + " is missing")
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /pid", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, os.Getpid()) })
+	mux.HandleFunc("POST /accounts", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
+	mux.HandleFunc("POST /accounts/{id}/freeze", func(http.ResponseWriter, *http.Request) {})
+	server := http.Server{Addr: os.Getenv("HTTP_ADDR"), Handler: mux}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// programs returns a folder with bank and the two services. Another process copies: were a copy open for writing
+// here, a child forked at that moment would keep it busy.
+func programs(t *testing.T) string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"bank", "account", "transfer"} {
+		if out, err := exec.Command("cp", exe, filepath.Join(dir, name)).CombinedOutput(); err != nil {
+			t.Fatalf("copy: %v: %s", err, out)
+		}
+	}
+	return dir
+}
+
+// bankFolder returns a folder for a bank. It is removed once the servers in it have ended, with the data that root's PostgreSQL
+// keeps elsewhere because its user cannot reach the folder.
+func bankFolder(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "bank")
+	t.Cleanup(func() {
+		inside := filepath.Join(dir, "servers")
+		if _, err := os.Stat(inside); err != nil {
+			return // no server was started
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		lock, err := supervise.LockExclusive(ctx, filepath.Join(inside, "supervisor.lock"))
+		if err != nil {
+			t.Errorf("the servers have not ended: %v", err)
+			return
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Error(err)
+		}
+		data, err := filepath.EvalSymlinks(filepath.Join(inside, "postgres"))
+		if err == nil {
+			err = os.RemoveAll(data)
+		}
+		if err != nil {
+			t.Errorf("remove data: %v", err)
+		}
+	})
+	return dir
+}
+
+// captured collects what a program prints while it runs.
+type captured struct {
+	path string
+}
+
+func (o captured) String() string {
+	text, err := os.ReadFile(o.path)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+func startUp(t *testing.T, bin, dir string) (*exec.Cmd, captured) {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "captured"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	cmd := exec.Command(filepath.Join(bin, "bank"), "up", "--dir", dir)
+	cmd.Stdout, cmd.Stderr = file, file
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			_ = cmd.Wait()
+		}
+	})
+	return cmd, captured{file.Name()}
+}
+
+func bankCommand(t *testing.T, bin string, args ...string) (string, error) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "bank"), args...).CombinedOutput()
+	return string(out), err
+}
+
+func TestUpRestartsServicesRefusesASecondAndStopsOnSignal(t *testing.T) {
+	t.Parallel()
+	bin, dir := programs(t), bankFolder(t)
+	up, said := startUp(t, bin, dir)
+	waitFor(t, said, func() bool { return strings.Contains(said.String(), "The bank is open") })
+
+	where, err := loadEndpoints(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := where.need("ACCOUNT_URL", "TRANSFER_URL", "AMQP_URL", "RABBITMQ_MANAGEMENT_URL",
+		"ACCOUNT_DATABASE_URL", "TRANSFER_DATABASE_URL", "ADMIN_TOKEN"); err != nil {
+		t.Error(err)
+	}
+	info, err := os.Stat(endpointsFile(dir))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode of the addresses = %v, %v; want 0600", info.Mode(), err)
+	}
+
+	if text, err := bankCommand(t, bin, "up", "--dir", dir); err == nil || !strings.Contains(text, "already running") {
+		t.Errorf("second up: %v, %s", err, text)
+	}
+
+	first := get(where.AccountURL + "/pid")
+	var pid int
+	if _, err := fmt.Sscan(first, &pid); err != nil {
+		t.Fatalf("pid %q: %v", first, err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, said, func() bool {
+		now := get(where.AccountURL + "/pid")
+		return now != "" && now != first
+	})
+
+	if err := up.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := up.Wait(); err != nil {
+		t.Errorf("up after Ctrl-C: %v\n%s", err, said)
+	}
+	if get(where.AccountURL+"/readyz") != "" || get(where.ManagementURL) != "" {
+		t.Error("something still answers after Ctrl-C")
+	}
+	if _, err := os.Stat(endpointsFile(dir)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("addresses of a stopped bank: %v", err)
+	}
+}
+
+func TestDetachedBankIsStoppedByDownAndSurvivesNoKill(t *testing.T) {
+	t.Parallel()
+	bin, dir := programs(t), bankFolder(t)
+	t.Cleanup(func() { _, _ = bankCommand(t, bin, "down", "--dir", dir) })
+	if text, err := bankCommand(t, bin, "up", "--detach", "--dir", dir); err != nil || !strings.Contains(text, "The bank is open") {
+		t.Fatalf("up --detach: %v\n%s", err, text)
+	}
+	where, err := loadEndpoints(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if get(where.TransferURL+"/pid") == "" {
+		t.Error("transfer does not answer in the background")
+	}
+	if text, err := bankCommand(t, bin, "down", "--dir", dir); err != nil || !strings.Contains(text, "stopped") {
+		t.Errorf("down: %v, %s", err, text)
+	}
+	if get(where.TransferURL+"/pid") != "" {
+		t.Error("transfer still answers after down")
+	}
+	if text, err := bankCommand(t, bin, "down", "--dir", dir); err != nil || !strings.Contains(text, "no bank is running") {
+		t.Errorf("second down: %v, %s", err, text)
+	}
+
+	// The same data again, and this time nobody can say goodbye.
+	up, said := startUp(t, bin, dir)
+	waitFor(t, said, func() bool { return strings.Contains(said.String(), "The bank is open") })
+	if where, err = loadEndpoints(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := up.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, said, func() bool { return get(where.AccountURL+"/pid") == "" && get(where.ManagementURL) == "" })
+}
+
+func TestUpNamesTheMissingProgramAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	bin, dir := programs(t), bankFolder(t)
+	if err := os.Remove(filepath.Join(bin, "transfer")); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := bankCommand(t, bin, "up", "--dir", dir); err == nil || !strings.Contains(text, "program of the service transfer") {
+		t.Errorf("up: %v, %s", err, text)
+	}
+	if text, err := bankCommand(t, bin, "down", "--dir", dir); err != nil || !strings.Contains(text, "no bank is running") {
+		t.Errorf("down: %v, %s", err, text)
+	}
+}
+
+// get returns the answer's body, "ok" for an empty one, and "" when nobody answers.
+func get(address string) string {
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get(address)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var body bytes.Buffer
+	if _, err := body.ReadFrom(resp.Body); err != nil {
+		return ""
+	}
+	if body.Len() == 0 {
+		return "ok"
+	}
+	return body.String()
+}
+
+func waitFor(t *testing.T, said fmt.Stringer, condition func() bool) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(3 * time.Minute)
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("waited in vain; the bank said:\n%s", said)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"example.com/banking/internal/invariants"
+)
+
+// verifyCommand checks the invariants of the whole system.
+type verifyCommand struct {
+	Wait time.Duration `default:"15s" help:"Wait so long for traffic to end, to judge what only a quiet system can show."`
+}
+
+var errBroken = errors.New("an invariant is broken")
+
+func (c *verifyCommand) Run(ctx context.Context, to *endpoints, out *output) error {
+	report, err := verify(ctx, to, c.Wait)
+	if err != nil {
+		return err
+	}
+	if out.json {
+		if err := out.document(report); err != nil {
+			return err
+		}
+	} else {
+		printReport(out, report)
+	}
+	if !report.OK {
+		return errBroken
+	}
+	return nil
+}
+
+// verify looks until the system is quiet and everything holds, or the wait is over. The broker's count of messages being handled is a few
+// seconds old, so that a quiet system is believed to be broken only when it stays so.
+func verify(ctx context.Context, to *endpoints, wait time.Duration) (invariants.Report, error) {
+	if to.AccountDatabaseURL == "" || to.TransferDatabaseURL == "" {
+		return invariants.Report{}, errors.New(`the databases are not known: run "bank up", or set ACCOUNT_DATABASE_URL and TRANSFER_DATABASE_URL`)
+	}
+	b, err := newBroker(to)
+	if err != nil {
+		return invariants.Report{}, err
+	}
+	sources := invariants.Sources{Broker: b}
+	for _, database := range []struct {
+		name string
+		url  string
+		into **pgx.Conn
+	}{{"account", to.AccountDatabaseURL, &sources.Account}, {"transfer", to.TransferDatabaseURL, &sources.Transfer}} {
+		conn, err := pgx.Connect(ctx, database.url)
+		if err != nil {
+			return invariants.Report{}, fmt.Errorf("connecting to %s's database: %w", database.name, err)
+		}
+		defer conn.Close(context.WithoutCancel(ctx))
+		*database.into = conn
+	}
+	deadline := time.NewTimer(wait)
+	defer deadline.Stop()
+	again := time.NewTicker(250 * time.Millisecond)
+	defer again.Stop()
+	for {
+		report, err := invariants.Verify(ctx, sources)
+		if err != nil || report.OK && report.Quiet {
+			return report, err
+		}
+		select {
+		case <-again.C:
+		case <-deadline.C:
+			return report, nil
+		case <-ctx.Done():
+			return report, ctx.Err()
+		}
+	}
+}
+
+func printReport(out *output, report invariants.Report) {
+	for _, check := range report.Checks {
+		mark := out.good("held      ")
+		switch check.Verdict {
+		case invariants.Broken:
+			mark = out.bad("BROKEN    ")
+		case invariants.NotJudged:
+			mark = out.faint("not judged")
+		}
+		fmt.Fprintf(out, "%s  %-13s %s\n", mark, check.Name, check.Promise)
+		if check.Detail != "" {
+			fmt.Fprintf(out, "            %s\n", out.faint(check.Detail))
+		}
+		for _, offender := range check.Offenders {
+			fmt.Fprintf(out, "            ! %s\n", offender)
+		}
+		if more := check.Broken - len(check.Offenders); more > 0 {
+			fmt.Fprintf(out, "            ! and %d more\n", more)
+		}
+	}
+	counts := report.Counts
+	fmt.Fprintf(out, "\n%d accounts, %d entries, %d messages processed, %d waiting, %d quarantined\n", counts.Accounts, counts.Entries,
+		counts.Processed, counts.InOutboxes+counts.InQueues, counts.Quarantined)
+}

@@ -1,0 +1,137 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"example.com/banking/pkg/retry"
+	"github.com/exaring/otelpgx"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/puddle/v2"
+)
+
+// Pool settings that url does not give. PostgreSQL allows 100 connections by default; two replicas of two services at
+// 16 each leave room for people.
+const (
+	poolConns       = 16
+	poolConnectTime = 3 * time.Second
+	poolIdleTime    = 5 * time.Minute
+	poolLifeJitter  = 5 * time.Minute // so that replicas do not reconnect in step
+	// A process that stops between two statements (paused, swapped out) must not keep its row locks for ever.
+	poolIdleInTransaction = "30s"
+)
+
+// plansForSmallTables are ways to run a query that pay off only on tables of a few pages. Every statement of ours finds its rows by a
+// key, but statements are planned once and kept, and one that was planned while its table was small would go on reading the
+// whole of it until the next analyze, as it grows by thousands of rows a second (measured: three to four times the CPU
+// for a message).
+var plansForSmallTables = []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin"}
+
+// OpenPool makes the connection pool of a service. It does not wait for the server: connections are made when they are
+// needed, and [Migrate] is what waits at start. name becomes the application_name that pg_stat_activity shows; settings
+// in url (application_name, pool_max_conns, connect_timeout, …) win. Times are read as UTC. Of several hosts it takes
+// one that can be written to, unless target_session_attrs says otherwise. When tracing is on, queries are spans.
+func OpenPool(ctx context.Context, url, name string, log *slog.Logger) (*pgxpool.Pool, error) {
+	cfg, err := poolConfig(url, name)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open the database pool: %w", err)
+	}
+	log.Info("database", "url", RedactURL(url), "max_conns", cfg.MaxConns)
+	return pool, nil
+}
+
+func poolConfig(url, name string) (*pgxpool.Config, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("open the database pool: unreadable url %s", RedactURL(url)) // pgx's own error quotes it
+	}
+	given := func(setting string) bool { return strings.Contains(url, setting) }
+	if !given("pool_max_conns") {
+		cfg.MaxConns = poolConns
+	}
+	if !given("pool_max_conn_idle_time") {
+		cfg.MaxConnIdleTime = poolIdleTime
+	}
+	if !given("pool_max_conn_lifetime_jitter") {
+		cfg.MaxConnLifetimeJitter = poolLifeJitter
+	}
+	conn := cfg.ConnConfig
+	if !given("connect_timeout") {
+		conn.ConnectTimeout = poolConnectTime
+	}
+	if conn.RuntimeParams["application_name"] == "" {
+		conn.RuntimeParams["application_name"] = name
+	}
+	if conn.RuntimeParams["idle_in_transaction_session_timeout"] == "" {
+		conn.RuntimeParams["idle_in_transaction_session_timeout"] = poolIdleInTransaction
+	}
+	for _, plan := range plansForSmallTables {
+		if conn.RuntimeParams[plan] == "" {
+			conn.RuntimeParams[plan] = "off"
+		}
+	}
+	if !given("target_session_attrs") && severalHosts(conn) {
+		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	cfg.AfterConnect = readTimesAsUTC
+	if TracingEnabled() {
+		conn.Tracer = otelpgx.NewTracer()
+	}
+	return cfg, nil
+}
+
+// severalHosts tells several servers from the two ways (with and without TLS) to reach one.
+func severalHosts(conn *pgx.ConnConfig) bool {
+	for _, other := range conn.Fallbacks {
+		if other.Host != conn.Host || other.Port != conn.Port {
+			return true
+		}
+	}
+	return false
+}
+
+// readTimesAsUTC keeps the machine's time zone out of answers and messages.
+func readTimesAsUTC(_ context.Context, conn *pgx.Conn) error {
+	conn.TypeMap().RegisterType(&pgtype.Type{
+		Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC},
+	})
+	return nil
+}
+
+// TransientDB says whether err means that the database is away, starting, failing over or too busy to answer in time, so
+// that the same call may succeed later (503 at the edge). Lost races (serialization, deadlock) are not meant.
+func TransientDB(err error) bool {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return false
+	}
+	var connect *pgconn.ConnectError
+	var network net.Error
+	var answer *pgconn.PgError
+	switch {
+	case errors.As(err, &connect):
+		return true
+	case errors.As(err, &answer):
+		if answer.Code == "25006" { // read_only_sql_transaction: the server was the primary a moment ago
+			return true
+		}
+	case errors.As(err, &network), pgconn.Timeout(err),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, pgconn.ErrConnClosed), errors.Is(err, puddle.ErrClosedPool):
+		return true
+	}
+	class := retry.ClassOf(err)
+	return class == retry.Timeout || class == retry.RateLimited
+}

@@ -1,0 +1,163 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+)
+
+// Every answer is to be there within ten seconds; the rest is left for writing it and for a busy machine.
+const requestTime = 8 * time.Second
+
+// HTTPConfig says what an HTTP server serves beside its routes.
+type HTTPConfig struct {
+	Addr       string               // host:port; port 0 takes a free one
+	AdminToken string               // "" refuses everything under /admin
+	OpenAPI    []byte               // served as /openapi.yaml
+	Checks     []Check              // behind /readyz
+	Registry   *prometheus.Registry // behind /metrics; nil makes one with NewRegistry
+	Started    <-chan struct{}      // until it is closed the routes answer 503, the operational ones do not; nil: at once
+	Problem    func(error) *Problem // the service's own errors as answers; nil for errors that are not its own
+	Grace      time.Duration        // the service's; half of it is for running requests when stopping; 0 means 10s
+	Logger     *slog.Logger
+}
+
+// HTTP is the HTTP server of a service. Routes are added to Echo and Admin before Run.
+//
+// Every error is answered as problem+json, be it a *Problem, an error that HTTPConfig.Problem knows, an unknown route,
+// or a database that is away (503); anything else is a 500 whose reason is logged and not told. The context of a
+// request ends early enough that every answer comes within ten seconds. Bodies over 1 MiB are refused with 413. HEAD is
+// answered wherever GET is.
+type HTTP struct {
+	Echo  *echo.Echo
+	Admin *echo.Group // /admin, behind the bearer token
+
+	cfg      HTTPConfig
+	listener net.Listener
+	server   *http.Server
+	metrics  *httpMetrics
+}
+
+// NewHTTP makes the server and takes the address, so that one in use is noticed at start. The address is given back
+// when Run ends, or by Close.
+func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
+	if cfg.Logger == nil {
+		return nil, errors.New("http: a logger is required")
+	}
+	if cfg.Registry == nil {
+		cfg.Registry = NewRegistry()
+	}
+	if cfg.Grace <= 0 {
+		cfg.Grace = 10 * time.Second
+	}
+	h := &HTTP{Echo: echo.New(), cfg: cfg, metrics: newHTTPMetrics(cfg.Registry)}
+	h.Echo.HTTPErrorHandler = h.answerError
+	h.Echo.JSONSerializer = strictJSON{}
+	h.Echo.Use(h.observe, h.recoverPanic, h.deadline, guardAdmin(cfg.AdminToken), limitBody, h.awaitStart)
+	h.Admin = h.Echo.Group(adminPrefix)
+	h.addOperational()
+
+	listener, err := net.Listen("tcp", cfg.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("http: take the address %s: %w", cfg.Addr, err)
+	}
+	h.listener = listener
+	h.server = &http.Server{
+		Handler:           h.Handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       requestTime,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // what broken clients do
+	}
+	var unused unusedConns
+	h.server.ConnState = unused.track
+	h.server.RegisterOnShutdown(unused.close)
+	return h, nil
+}
+
+// Addr is the address it listens on, with the port that was chosen.
+func (h *HTTP) Addr() string { return h.listener.Addr().String() }
+
+// Close gives the address back when the server never ran. After Run it does nothing.
+func (h *HTTP) Close() { _ = h.listener.Close() }
+
+// Handler is the whole of it as an http.Handler.
+func (h *HTTP) Handler() http.Handler {
+	var handler http.Handler = headAsGet{h.Echo}
+	if TracingEnabled() {
+		handler = otelhttp.NewHandler(handler, "http", otelhttp.WithFilter(func(r *http.Request) bool { return !operational[r.URL.Path] }))
+	}
+	return handler
+}
+
+// Run serves until ctx ends, then takes no more requests and waits for the running ones.
+func (h *HTTP) Run(ctx context.Context) error {
+	failed := make(chan error, 1)
+	go func() { failed <- h.server.Serve(h.listener) }()
+	h.cfg.Logger.Info("listening", "addr", h.Addr())
+	select {
+	case err := <-failed:
+		return fmt.Errorf("http: serve: %w", err)
+	case <-ctx.Done():
+	}
+	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.cfg.Grace/2)
+	defer cancel()
+	err := h.server.Shutdown(wait)
+	if err != nil {
+		_ = h.server.Close()
+		err = fmt.Errorf("http: requests were cut off when stopping: %w", err)
+	}
+	<-failed
+	return err
+}
+
+// headAsGet lets GET routes answer HEAD. The server knows the method that was really asked and leaves the body out.
+type headAsGet struct{ next http.Handler }
+
+func (h headAsGet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		get := *r
+		get.Method = http.MethodGet
+		r = &get
+	}
+	h.next.ServeHTTP(w, r)
+}
+
+// unusedConns are connections on which no request came yet, as browsers and connection pools open them in advance.
+// Shutdown would wait five seconds for each.
+type unusedConns struct {
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+}
+
+func (u *unusedConns) track(c net.Conn, state http.ConnState) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if state != http.StateNew {
+		delete(u.conns, c)
+		return
+	}
+	if u.conns == nil {
+		u.conns = make(map[net.Conn]struct{})
+	}
+	u.conns[c] = struct{}{}
+}
+
+func (u *unusedConns) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for c := range u.conns {
+		_ = c.Close()
+	}
+}

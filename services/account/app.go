@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/contract/topology"
+	"example.com/banking/pkg/inbox"
+	"example.com/banking/pkg/messaging"
+	"example.com/banking/pkg/outbox"
+	"example.com/banking/pkg/retry"
+	"example.com/banking/pkg/service"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// run is the service from start to stop. It returns when ctx has ended and everything has stopped, or when a part of it cannot
+// go on.
+func run(ctx context.Context, cfg config, log *slog.Logger) error {
+	a, err := newApp(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	return a.run(ctx)
+}
+
+// app is the wired service.
+type app struct {
+	cfg        config
+	log        *slog.Logger
+	pool       *pgxpool.Pool
+	server     *service.HTTP
+	components []service.Component
+}
+
+// newApp wires the service, from top to bottom. Nothing runs yet, but the listen address is taken.
+func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
+	migrations, err := fs.Sub(migrationFiles, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("open migrations: %w", err)
+	}
+	registry := service.NewRegistry()
+
+	// The database.
+	pool, err := service.OpenPool(ctx, cfg.DatabaseURL, serviceName, log)
+	if err != nil {
+		return nil, err
+	}
+	schema := service.NewSchema(pool, migrations, log)
+	janitor := inbox.NewJanitor(inbox.JanitorConfig{Pool: pool, Retention: cfg.InboxRetention, Logger: log})
+
+	// The broker, and the road out: what a transaction leaves in the outbox is relayed to the exchange.
+	metrics := messaging.NewMetrics()
+	registry.MustRegister(metrics)
+	session := messaging.NewSession(messaging.SessionConfig{
+		URLs:     cfg.AMQPURLs,
+		Name:     serviceName,
+		Topology: topology.Account(messaging.QueueType(cfg.QueueType)),
+		Logger:   log,
+		Metrics:  metrics,
+	})
+	relay := outbox.New(outbox.Config{
+		Pool:       pool,
+		Publisher:  session,
+		Exchange:   contract.EventsExchange,
+		AppID:      serviceName,
+		Logger:     log,
+		Registerer: registry,
+	})
+
+	// The road in: inbox, ledger and outbox in one transaction for each batch that a queue yields.
+	consumers := map[string]*messaging.Consumer{}
+	for _, queue := range requestQueues {
+		handler := inbox.Handler(inbox.Config[command]{
+			Pool:        pool,
+			Consumer:    queue.name,
+			Outbox:      relay,
+			Parse:       queue.read,
+			Begin:       func() inbox.Work[command] { return newWork(time.Now) },
+			Classifiers: []retry.Classifier{classify},
+			Registerer:  registry,
+		})
+		if consumers[queue.name], err = session.NewConsumer(consumerConfig(cfg, queue, handler)); err != nil {
+			pool.Close()
+			return nil, fmt.Errorf("consumer of %s: %w", queue.name, err)
+		}
+	}
+
+	// The edge.
+	server, err := service.NewHTTP(service.HTTPConfig{
+		Addr:       cfg.HTTPAddr,
+		AdminToken: cfg.AdminToken,
+		OpenAPI:    openAPI,
+		Checks:     []service.Check{{Name: "database", Ready: schema.Ready}, {Name: "broker", Ready: session.Ready}},
+		Registry:   registry,
+		Started:    schema.Migrated(),
+		Problem:    problem,
+		Grace:      cfg.ShutdownGrace,
+		Logger:     log,
+	})
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	(&api{store: &store{pool: pool}, clock: time.Now}).routes(server.Echo)
+
+	// Stopped in reverse order: what takes in work first, and the session last, because everything else ends through it.
+	return &app{cfg: cfg, log: log, pool: pool, server: server, components: []service.Component{
+		{Name: "schema", Run: schema.Run},
+		{Name: "session", Run: session.Run},
+		{Name: "relay", Run: relay.Run, After: schema.Migrated()},
+		{Name: "janitor", Run: janitor.Run, After: schema.Migrated()},
+		{Name: "consumers", Run: together(consumers), After: schema.Migrated()},
+		{Name: "http", Run: server.Run},
+	}}, nil
+}
+
+// run runs the app until ctx ends.
+func (a *app) run(ctx context.Context) error {
+	defer a.pool.Close()
+	return service.Run(ctx, a.cfg.ShutdownGrace, a.log, a.components...)
+}
+
+// together runs all consumers as one component, so that they stop at the same time: their time to finish counts once.
+func together(consumers map[string]*messaging.Consumer) func(context.Context) error {
+	return func(ctx context.Context) error {
+		group, ctx := errgroup.WithContext(ctx)
+		for queue, consumer := range consumers {
+			group.Go(func() error {
+				if err := consumer.Run(ctx); err != nil {
+					return fmt.Errorf("consumer of %s: %w", queue, err)
+				}
+				return nil
+			})
+		}
+		return group.Wait()
+	}
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"example.com/banking/pkg/retry"
+	"example.com/banking/pkg/service"
+)
+
+var defaults = service.Defaults{"HTTP_ADDR": "127.0.0.1:8081"}
+
+// config is the environment of account.
+type config struct {
+	service.Config
+	service.MessagingConfig
+
+	RetryIntervals []time.Duration `env:"RETRY_INTERVALS" envDefault:"1s,5s,25s" desc:"waits between the attempts of a failing message; then it goes to the queue's error queue"`
+}
+
+// longestWait keeps a waiting message below the broker's consumer_timeout (30 minutes by default): a delivery held for longer
+// costs the consumer its channel, and every other delivery on it.
+const longestWait = 20 * time.Minute
+
+// Validate reports intervals that cannot work.
+func (c config) Validate() []service.Invalid {
+	var sum time.Duration
+	for _, interval := range c.RetryIntervals {
+		if interval < 0 || interval > longestWait {
+			return []service.Invalid{{Name: "RETRY_INTERVALS", Wanted: fmt.Sprintf("durations from 0s to %s", longestWait)}}
+		}
+		sum += interval
+	}
+	if sum > longestWait {
+		return []service.Invalid{{Name: "RETRY_INTERVALS", Wanted: fmt.Sprintf("at most %s in all, the broker does not wait longer", longestWait)}}
+	}
+	return nil
+}
+
+// policy has no jitter: a wait in process is spread by its message's own arrival, and the intervals are what an operator has set.
+func (c config) policy() retry.Policy {
+	return retry.Policy{
+		MaxAttempts:    1 + len(c.RetryIntervals),
+		Delays:         c.RetryIntervals,
+		MaxAge:         c.MaxAge,
+		NotFoundMaxAge: c.NotFoundMaxAge,
+		Classify:       bool(c.RetryClassify),
+	}
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/contract/topology"
+	"example.com/banking/pkg/inbox"
+	"example.com/banking/pkg/messaging"
+	"example.com/banking/pkg/outbox"
+	"example.com/banking/pkg/service"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const serviceName = "transfer"
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// app is the service, put together and not started.
+type app struct {
+	pool       *pgxpool.Pool
+	http       *service.HTTP
+	components []service.Component
+	grace      time.Duration
+	log        *slog.Logger
+}
+
+// run starts the components and stops them when ctx ends.
+func (a *app) run(ctx context.Context) error {
+	defer a.pool.Close()
+	return service.Run(ctx, a.grace, a.log, a.components...)
+}
+
+// run is the service from configuration to clean stop.
+func run(ctx context.Context, cfg config, log *slog.Logger) error {
+	a, err := newApp(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	return a.run(ctx)
+}
+
+func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err error) {
+	pool, err := service.OpenPool(ctx, cfg.DatabaseURL, serviceName, log)
+	if err != nil {
+		return nil, fmt.Errorf("open pool: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			pool.Close()
+		}
+	}()
+	registry := service.NewRegistry()
+	schema := service.NewSchema(pool, migrations(), log)
+
+	metrics := messaging.NewMetrics()
+	registry.MustRegister(metrics)
+	session := messaging.NewSession(messaging.SessionConfig{
+		URLs:     cfg.AMQPURLs,
+		Name:     serviceName,
+		Topology: topology.Transfer(messaging.QueueType(cfg.QueueType), cfg.RetryDelay),
+		Logger:   log,
+		Metrics:  metrics,
+	})
+	relay := outbox.New(outbox.Config{
+		Pool:       pool,
+		Publisher:  session,
+		Exchange:   contract.EventsExchange,
+		AppID:      serviceName,
+		Logger:     log,
+		Registerer: registry,
+	})
+	events, err := session.NewConsumer(messaging.ConsumerConfig{
+		Queue: contract.AccountEventsQueue,
+		Handler: inbox.Handler(inbox.Config[command]{
+			Pool:       pool,
+			Consumer:   contract.AccountEventsQueue,
+			Outbox:     relay,
+			Parse:      parseEvent,
+			Begin:      func() inbox.Work[command] { return newWork(now) },
+			Registerer: registry,
+		}),
+		Policy:      cfg.policy(),
+		Road:        messaging.Lap(contract.AccountEventsRetry, contract.DeadLetterExchange),
+		Service:     serviceName,
+		Prefetch:    cfg.Prefetch,
+		Concurrency: cfg.Concurrency,
+		BatchSize:   cfg.BatchSize,
+		BatchWait:   cfg.BatchWait,
+		Grace:       cfg.ShutdownGrace * 4 / 5, // the rest is for sending what the last handlers wrote
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make consumer: %w", err)
+	}
+	janitor := inbox.NewJanitor(inbox.JanitorConfig{Pool: pool, Retention: cfg.InboxRetention, Logger: log})
+	sweep := &sweeper{
+		pool: pool, outbox: relay, timeout: cfg.SagaTimeout, interval: sweepInterval(cfg.SagaTimeout), batch: 100, now: now, log: log,
+	}
+
+	server, err := service.NewHTTP(service.HTTPConfig{
+		Addr:       cfg.HTTPAddr,
+		AdminToken: cfg.AdminToken,
+		OpenAPI:    openAPI,
+		Checks: []service.Check{
+			{Name: "database", Ready: pool.Ping},
+			{Name: "schema", Ready: schema.Ready},
+			{Name: "broker", Ready: session.Ready},
+		},
+		Registry: registry,
+		Started:  schema.Migrated(),
+		Problem:  problem,
+		Grace:    cfg.ShutdownGrace,
+		Logger:   log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	(&api{store: &store{pool: pool}, wake: relay.Wake}).register(server.Echo)
+
+	// Started in this order, stopped in the reverse one: first no more requests and events are taken in, then what they have written is
+	// sent, and only then does the broker session end.
+	return &app{pool: pool, http: server, grace: cfg.ShutdownGrace, log: log, components: []service.Component{
+		{Name: "schema", Run: schema.Run},
+		{Name: "broker session", Run: session.Run},
+		{Name: "outbox relay", Run: relay.Run, After: schema.Migrated()},
+		{Name: "inbox janitor", Run: janitor.Run, After: schema.Migrated()},
+		{Name: "sweeper", Run: sweep.run, After: schema.Migrated()},
+		{Name: "account events", Run: events.Run, After: schema.Migrated()},
+		{Name: "http", Run: server.Run},
+	}}, nil
+}
+
+func migrations() fs.FS {
+	files, err := fs.Sub(migrationFiles, "migrations")
+	if err != nil {
+		panic(err) // the folder is embedded
+	}
+	return files
+}
+
+// now is the time as PostgreSQL keeps it.
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }

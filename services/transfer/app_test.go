@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/service"
+	"go.uber.org/goleak"
+)
+
+// Not parallel: it counts the goroutines of the process. Tests that are parallel wait until it is done.
+func TestStartingAndStoppingLeavesNothingBehind(t *testing.T) {
+	b := newBank(t)
+	before := goleak.IgnoreCurrent()
+	for range 20 {
+		url, stop := b.replica()
+		b.url = url
+		b.awaitReady()
+		response, err := http.Post(url+"/transfers", "application/json", strings.NewReader(newOrder().body()))
+		b.must(err)
+		if read(t, response).StatusCode != http.StatusAccepted {
+			t.Fatalf("answer %d", response.StatusCode)
+		}
+		http.DefaultClient.CloseIdleConnections()
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	goleak.VerifyNone(t, before)
+	if n := b.count(`select count(*) from transfers`); n != 20 {
+		t.Errorf("%d transfers, want 20", n)
+	}
+}
+
+// Replicas that start at once on an empty database all come up, and share the work.
+func TestReplicasStartTogether(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	var urls []string
+	for range 3 {
+		url, _ := b.replica()
+		urls = append(urls, url)
+	}
+	b.client = http.DefaultClient
+	var accepted []transferView
+	for _, url := range urls {
+		b.url = url
+		b.awaitReady()
+		accepted = append(accepted, b.request(newOrder()))
+	}
+	for _, transfer := range accepted {
+		b.twice(tells(transfer, contract.AccountDebited), tells(transfer, contract.AccountCredited))
+	}
+	for _, transfer := range accepted {
+		b.awaitStatus(transfer.ID, "COMPLETED")
+		want := []string{contract.TransferRequested, contract.TransferCreditRequested, contract.TransferCompleted}
+		got := b.awaitSent(transfer.ID, 3)
+		types := make([]string, 0, 3)
+		for _, m := range got {
+			types = append(types, m.Type)
+		}
+		slices.Sort(types) // three relays share the sending, so the order is nobody's
+		slices.Sort(want)
+		if !slices.Equal(types, want) {
+			t.Errorf("sent %v, want %v", types, want)
+		}
+	}
+}
+
+func TestSweeperRunsInTheService(t *testing.T) {
+	t.Parallel()
+	b := startBank(t, "SAGA_TIMEOUT=1s")
+	accepted := b.request(newOrder())
+	got := b.awaitStatus(accepted.ID, "REFUNDING")
+	if pointee(got.Reason) != contract.TimedOut || got.UpdatedAt.Sub(got.CreatedAt).Seconds() < 1 {
+		t.Errorf("turned back for %q after %s", pointee(got.Reason), got.UpdatedAt.Sub(got.CreatedAt))
+	}
+	refund := b.awaitSent(accepted.ID, 2)[1]
+	if refund.Type != contract.TransferRefundRequested || !strings.Contains(string(refund.Data), `"reason":"TIMEOUT"`) {
+		t.Errorf("sent %s %s", refund.Type, refund.Data)
+	}
+	cancelled := tells(accepted, contract.AccountDebitRejected)
+	cancelled.Data = strings.Replace(cancelled.Data, "INSUFFICIENT_FUNDS", contract.Cancelled, 1)
+	b.twice(cancelled)
+	b.awaitStatus(accepted.ID, "REJECTED")
+	b.awaitSent(accepted.ID, 3)
+	b.settled()
+	b.nothingParked()
+}
+
+func TestEveryWrongVariableIsNamedAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := service.Load[config]([]string{
+		"HTTP_ADDR=nowhere", "AMQP_URL=http://x", "RETRY_DELAY=0s", "MAX_ATTEMPTS=0", "SAGA_TIMEOUT=-1s", "BATCH_SIZE=many",
+	}, defaults)
+	var wrong *service.ConfigError
+	if !errors.As(err, &wrong) {
+		t.Fatalf("error is %v", err)
+	}
+	for _, name := range []string{"HTTP_ADDR", "DATABASE_URL", "AMQP_URL", "RETRY_DELAY", "MAX_ATTEMPTS", "SAGA_TIMEOUT", "BATCH_SIZE"} {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%s is not named in %v", name, err)
+		}
+	}
+}
+
+func TestDefaultConfiguration(t *testing.T) {
+	t.Parallel()
+	cfg, err := service.Load[config]([]string{"DATABASE_URL=postgres://h/d", "AMQP_URL=amqp://h"}, defaults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.HTTPAddr != "127.0.0.1:8082" || cfg.RetryDelay.String() != "5s" || cfg.MaxAttempts != 3 || cfg.SagaTimeout.String() != "15m0s" {
+		t.Errorf("defaults are %+v", cfg)
+	}
+}

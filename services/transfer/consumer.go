@@ -1,0 +1,35 @@
+package main
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/messaging"
+	"example.com/banking/pkg/retry"
+	"example.com/banking/services/transfer/lifecycle"
+)
+
+// maxReason bounds the reason of a refusal, in characters. Ours are much shorter; a foreign one is stored as it is.
+const maxReason = 200
+
+// parseEvent demands of an event what can be demanded without knowing the transfer: one of the five types that account
+// publishes, members of the right JSON types, and a transferId, be it the id of something or not. The rest is compared with the
+// transfer once it is found (lifecycle.Transfer.Hear).
+func parseEvent(m *messaging.Message) (command, error) {
+	if _, ok := lifecycle.FactOf(m.Type); !ok {
+		return command{}, retry.Errorf(retry.Validation, "type %.100q is not an event of an account", m.Type)
+	}
+	data, err := contract.ParseData(m.Data)
+	if err != nil {
+		return command{}, err
+	}
+	if !data.TransferID.Present {
+		return command{}, retry.Errorf(retry.Validation, "data.transferId is missing")
+	}
+	if utf8.RuneCountInString(data.Reason.Value) > maxReason || strings.ContainsRune(data.Reason.Value, 0) {
+		return command{}, retry.Errorf(retry.Validation, "data.reason is longer than %d characters or holds U+0000", maxReason)
+	}
+	id, _ := contract.ParseID(data.TransferID.Value)
+	return command{transfer: id, data: data}, nil
+}

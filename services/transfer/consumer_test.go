@@ -1,0 +1,368 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/banking/internal/testenv"
+	"example.com/banking/pkg/contract"
+	"github.com/google/uuid"
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// The three ways a transfer can end, each event delivered twice.
+func TestTransferRunsItsCourse(t *testing.T) {
+	t.Parallel()
+	b := startBank(t)
+	for name, c := range map[string]struct {
+		told   []string
+		status string
+		reason string
+		facts  []string
+		sent   []string
+	}{
+		"completed": {
+			[]string{contract.AccountDebited, contract.AccountCredited}, "COMPLETED", "",
+			[]string{"CREDITED", "DEBITED", "REQUESTED"},
+			[]string{contract.TransferRequested, contract.TransferCreditRequested, contract.TransferCompleted},
+		},
+		"rejected": {
+			[]string{contract.AccountDebitRejected}, "REJECTED", "INSUFFICIENT_FUNDS",
+			[]string{"DEBIT_REJECTED", "REQUESTED"},
+			[]string{contract.TransferRequested, contract.TransferRejected},
+		},
+		"refunded": {
+			[]string{contract.AccountDebited, contract.AccountCreditRejected, contract.AccountRefunded}, "REFUNDED", "ACCOUNT_FROZEN",
+			[]string{"CREDIT_REJECTED", "DEBITED", "REFUNDED", "REQUESTED"},
+			[]string{contract.TransferRequested, contract.TransferCreditRequested, contract.TransferRefundRequested, contract.TransferRefunded},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			accepted := b.request(newOrder())
+			var events []event
+			for i, messageType := range c.told {
+				events = append(events, tells(accepted, messageType))
+				b.twice(events[i])
+				b.awaitSent(accepted.ID, i+2) // the real account answers only what it was asked
+			}
+			got := b.awaitStatus(accepted.ID, c.status)
+			if !slices.Equal(got.facts(), c.facts) || pointee(got.Reason) != c.reason {
+				t.Errorf("facts %v and reason %q, want %v and %q", got.facts(), pointee(got.Reason), c.facts, c.reason)
+			}
+			b.settled()
+			messages := b.sent.about(accepted.ID)
+			if types := b.sent.types(accepted.ID); !slices.Equal(types, c.sent) {
+				t.Fatalf("sent %v, want %v", types, c.sent)
+			}
+			for i, m := range messages {
+				cause := ""
+				if i > 0 {
+					cause = events[i-1].MessageID
+				}
+				checkMessage(t, m, cause)
+			}
+			last := string(messages[len(messages)-1].Data)
+			want := fmt.Sprintf(`{"transferId":%q,`, got.ID)
+			if c.reason != "" {
+				want += fmt.Sprintf(`"reason":%q,`, c.reason)
+			}
+			if want += fmt.Sprintf(`"status":%q}`, c.status); last != want {
+				t.Errorf("the end is announced as %s, want %s", last, want)
+			}
+		})
+	}
+	b.nothingParked()
+}
+
+// checkMessage checks everything about an outgoing message that does not depend on its type.
+func checkMessage(t *testing.T, m message, cause string) {
+	t.Helper()
+	d := m.delivery
+	if d.RoutingKey != contract.RoutingKey(m.Type) || d.Exchange != contract.EventsExchange {
+		t.Errorf("%s was published to %q under %q", m.Type, d.Exchange, d.RoutingKey)
+	}
+	if d.MessageId != m.MessageID || d.Type != m.Type || d.CorrelationId != m.CorrelationID || d.AppId != "transfer" ||
+		d.DeliveryMode != amqp.Persistent || d.ContentType != "application/json" || d.Timestamp.IsZero() {
+		t.Errorf("properties of %s: %+v", m.Type, d)
+	}
+	if parent, _ := d.Headers["traceparent"].(string); len(parent) != 55 {
+		t.Errorf("traceparent of %s is %q", m.Type, parent)
+	}
+	if _, err := uuid.Parse(m.MessageID); err != nil {
+		t.Errorf("messageId of %s: %v", m.Type, err)
+	}
+	if m.CausationID != cause {
+		t.Errorf("%s was caused by %q, want %q", m.Type, m.CausationID, cause)
+	}
+	if m.OccurredAt.Location() != time.UTC || time.Since(m.OccurredAt) > patience {
+		t.Errorf("%s occurred at %s", m.Type, m.OccurredAt)
+	}
+}
+
+// The poison message of the first exercise: three attempts, a lap between each, then the parking lot with the reason.
+func TestPoisonMessageIsParkedAfterThreeAttempts(t *testing.T) {
+	t.Parallel()
+	const delay = 500 * time.Millisecond
+	b := startBank(t, "RETRY_DELAY="+delay.String())
+	body := []byte(`{"messageId":"poison-1","type":"Accounts.Account.Debited","data":{"transferId":"not-a-real-id"}}`)
+	for range 2 {
+		published := time.Now()
+		b.publishRaw(contract.EventsExchange, "accounts.account.debited", amqp.Publishing{MessageId: "poison-1", Body: body})
+		d := b.parked()
+		if took := time.Since(published); took < 2*delay {
+			t.Errorf("parked after %s, before two laps of %s", took, delay)
+		}
+		if !bytes.Equal(d.Body, body) || d.RoutingKey != "accounts.account.debited" {
+			t.Errorf("parked under %q: %s", d.RoutingKey, d.Body)
+		}
+		checkHeaders(t, d, map[string]string{
+			"x-attempts": "3", "x-park-reason": "MAX_ATTEMPTS", "x-error-class": "NOT_FOUND", "x-service": "transfer",
+			"x-origin-queue": contract.AccountEventsQueue, "x-origin-exchange": contract.EventsExchange, "x-origin-routing-key": "accounts.account.debited",
+		})
+		if text, _ := d.Headers["x-last-error"].(string); !strings.Contains(text, "not-a-real-id") {
+			t.Errorf("x-last-error is %q", text)
+		}
+		b.settled()
+	}
+	b.nothingParked()
+}
+
+func checkHeaders(t *testing.T, d amqp.Delivery, want map[string]string) {
+	t.Helper()
+	for name, value := range want {
+		if got := fmt.Sprint(d.Headers[name]); got != value {
+			t.Errorf("%s is %q, want %q", name, got, value)
+		}
+	}
+}
+
+// Attempts are the rejections of our own queue: neither another queue's, nor whatever stands first in x-death.
+func TestAttemptsAreCountedFromTheOwnQueue(t *testing.T) {
+	t.Parallel()
+	const delay = 500 * time.Millisecond
+	b := startBank(t, "RETRY_DELAY="+delay.String())
+	death := func(queue, reason string, count int64) amqp.Table {
+		return amqp.Table{"queue": queue, "reason": reason, "count": count, "exchange": "", "time": time.Now(), "routing-keys": []any{"k"}}
+	}
+	body := event{"poison-2", contract.AccountDebited, `{"transferId":"not-a-real-id"}`}.body()
+	published := time.Now()
+	b.publishRaw("", contract.AccountEventsQueue, amqp.Publishing{Body: body, Headers: amqp.Table{"x-death": []any{
+		death("somebody.else", "rejected", 7),
+		death(contract.AccountEventsRetry, "expired", 1),
+		death(contract.AccountEventsQueue, "rejected", 1),
+	}}})
+	d := b.parked()
+	took := time.Since(published)
+	checkHeaders(t, d, map[string]string{"x-attempts": "3", "x-park-reason": "MAX_ATTEMPTS"})
+	if took < delay {
+		t.Errorf("parked after %s: without the lap between attempts 2 and 3", took)
+	}
+}
+
+// What can never be handled is not tried again.
+func TestMalformedMessagesAreParkedAtOnce(t *testing.T) {
+	t.Parallel()
+	b := startBank(t, "RETRY_DELAY=24h") // a lap would never come back
+	accepted := b.request(newOrder())
+	good := tells(accepted, contract.AccountDebited)
+	for name, c := range map[string]struct {
+		body   []byte
+		reason string
+	}{
+		"cut off":             {good.body()[:40], "VALIDATION"},
+		"no JSON":             {[]byte{0xff, 0}, "VALIDATION"},
+		"an unknown type":     {event{"m-1", "Accounts.Account.Merged", good.Data}.body(), "VALIDATION"},
+		"another queue's":     {event{"m-2", contract.TransferRequested, good.Data}.body(), "VALIDATION"},
+		"a text amount":       {event{"m-3", good.Type, strings.Replace(good.Data, "2500", `"2500"`, 1)}.body(), "VALIDATION"},
+		"another amount":      {event{"m-4", good.Type, strings.Replace(good.Data, "2500", "2501", 1)}.body(), "INVARIANT"},
+		"no messageId":        {event{"", good.Type, good.Data}.body(), "VALIDATION"},
+		"an overlong id":      {event{strings.Repeat("m", 201), good.Type, good.Data}.body(), "VALIDATION"},
+		"an id with U+0000":   {event{"m\x00", good.Type, good.Data}.body(), "VALIDATION"},
+		"a reason with U+000": {event{"m-5", contract.AccountDebitRejected, fmt.Sprintf(`{"transferId":%q,"accountId":%q,"reason":"\u0000"}`, accepted.ID, accepted.SourceAccountID)}.body(), "VALIDATION"},
+	} {
+		for range 2 {
+			b.publishRaw(contract.EventsExchange, "accounts.account.debited", amqp.Publishing{Body: c.body})
+			d := b.parked()
+			if !bytes.Equal(d.Body, c.body) {
+				t.Errorf("%s: parked %q", name, d.Body)
+			}
+			checkHeaders(t, d, map[string]string{"x-attempts": "1", "x-park-reason": c.reason, "x-error-class": c.reason})
+		}
+	}
+	if got := b.get(accepted.ID); got.Status != "REQUESTED" || len(got.Timeline) != 1 {
+		t.Errorf("the transfer has become %s", got.Status)
+	}
+	b.twice(good)
+	b.awaitStatus(accepted.ID, "DEBITED")
+	b.nothingParked()
+}
+
+func TestSameMessageIDWithAnotherPayloadIsParked(t *testing.T) {
+	t.Parallel()
+	b := startBank(t, "RETRY_DELAY=24h")
+	first, second := b.request(newOrder()), b.request(newOrder())
+	e := tells(first, contract.AccountDebited)
+	b.twice(e)
+	b.awaitStatus(first.ID, "DEBITED")
+	forged := tells(second, contract.AccountDebited)
+	forged.MessageID = e.MessageID
+	for range 2 {
+		b.publish(forged)
+		checkHeaders(t, b.parked(), map[string]string{"x-park-reason": "INVARIANT", "x-attempts": "1"})
+	}
+	if got := b.get(second.ID).Status; got != "REQUESTED" {
+		t.Errorf("the other transfer has become %s", got)
+	}
+}
+
+// The answer may be there before the transfer can be seen: it waits on its laps.
+func TestEventBeforeItsTransfer(t *testing.T) {
+	t.Parallel()
+	b := startBank(t, "RETRY_DELAY=300ms", "MAX_ATTEMPTS=100")
+	o := newOrder()
+	asked := newTransfer{Source: o.source, Destination: o.destination, Money: contract.Money{Minor: 2500, Currency: "EUR"}}
+	early, err := newAccepted(t.Context(), asked, nil)
+	b.must(err)
+	e := tells(transferView{ID: early.id, SourceAccountID: o.source, DestinationAccountID: o.destination, AmountMinor: 2500, Currency: "EUR"}, contract.AccountDebited)
+	b.twice(e)
+	b.eventually("the event is on its lap", func() bool {
+		ready, _ := b.env.QueueDepth(t, contract.AccountEventsRetry)
+		return ready > 0
+	})
+	_, _, err = (&store{pool: b.db}).accept(t.Context(), early)
+	b.must(err)
+	b.awaitStatus(early.id, "DEBITED")
+	b.awaitSent(early.id, 2)
+	b.settled()
+	b.nothingParked()
+}
+
+// Somebody deletes the parking lot. A message that belongs there is not lost: it is kept until the queue is back.
+func TestDeletedParkingLotLosesNothing(t *testing.T) {
+	t.Parallel()
+	b := startBank(t, "RETRY_DELAY=100ms")
+	_, err := b.broker.QueueDelete(contract.ParkingLot, false, false, false)
+	b.must(err)
+	b.publish(event{"poison-3", contract.AccountDebited, `{"transferId":"not-a-real-id"}`})
+	// Asked of the statistics: a queue that is just being declared anew breaks the connection of who takes from it.
+	b.eventually("the message is in a parking lot that was declared again", func() bool {
+		return slices.ContainsFunc(b.env.Queues(t), func(q testenv.Queue) bool { return q.Name == contract.ParkingLot && q.Ready > 0 })
+	})
+	if d := b.parked(); !strings.Contains(string(d.Body), "poison-3") {
+		t.Errorf("parked %s", d.Body)
+	}
+	b.awaitReady()
+}
+
+// lock holds the row of a transfer, so that whoever handles an event about it waits, until the result is called.
+func (b *bank) lock(id uuid.UUID) (release func()) {
+	b.t.Helper()
+	tx, err := b.db.Begin(b.t.Context())
+	b.must(err)
+	_, err = tx.Exec(b.t.Context(), `select from transfers where id = $1 for update`, id)
+	b.must(err)
+	return func() {
+		b.t.Helper()
+		b.must(tx.Rollback(b.t.Context()))
+	}
+}
+
+func (b *bank) awaitHandlerWaiting() {
+	b.t.Helper()
+	b.eventually("the handler waits for the row", func() bool {
+		return b.count(`select count(*) from pg_stat_activity where datname = current_database() and application_name = 'transfer' and wait_event_type = 'Lock'`) > 0
+	})
+}
+
+// What is running when the service is told to stop is finished, and is not a failure.
+func TestStoppingFinishesWhatIsRunning(t *testing.T) {
+	t.Parallel()
+	b := startBank(t)
+	accepted := b.request(newOrder())
+	b.awaitSent(accepted.ID, 1)
+	release := b.lock(accepted.ID)
+	b.publish(tells(accepted, contract.AccountDebited))
+	b.awaitHandlerWaiting()
+	ended := make(chan error, 1)
+	go func() { ended <- b.stop() }()
+	b.eventually("the service takes no more requests", func() bool {
+		_, err := http.Get(b.url + "/healthz")
+		return err != nil
+	})
+	release()
+	b.must(<-ended)
+	if n := b.count(`select count(*) from transfers where id = $1 and status = 'DEBITED'`, accepted.ID); n != 1 {
+		t.Error("the running event was not finished")
+	}
+	b.settled()
+	b.nothingParked()
+	if types := b.sent.types(accepted.ID); !slices.Equal(types, []string{contract.TransferRequested, contract.TransferCreditRequested}) {
+		t.Errorf("sent %v before the end", types)
+	}
+}
+
+// What cannot be finished in time goes back to the queue, and the next replica takes it as if it had never been touched.
+func TestStoppingGivesBackWhatTakesTooLong(t *testing.T) {
+	t.Parallel()
+	b := startBank(t, "SHUTDOWN_GRACE=2s")
+	accepted := b.request(newOrder())
+	b.awaitSent(accepted.ID, 1)
+	release := b.lock(accepted.ID)
+	b.publish(tells(accepted, contract.AccountDebited))
+	b.awaitHandlerWaiting()
+	if err := b.stop(); err != nil {
+		t.Logf("the service did not stop in time, as it says: %v", err)
+	}
+	if ready, _ := b.env.QueueDepth(t, contract.AccountEventsRetry); ready != 0 {
+		t.Errorf("%d messages are on a lap", ready)
+	}
+	b.nothingParked()
+	release()
+	b.start("MAX_ATTEMPTS=1", "RETRY_DELAY=5s") // an attempt spent before would park it now
+	b.awaitStatus(accepted.ID, "DEBITED")
+	b.settled()
+	b.nothingParked()
+}
+
+// An operator finds the broker as the contract describes it.
+func TestTopologyIsTheContracts(t *testing.T) {
+	t.Parallel()
+	b := startBank(t)
+	want := map[string]map[string]any{
+		"transfer.account-events": {
+			"x-queue-type": "quorum", "x-dead-letter-exchange": "transfer.retry", "x-dead-letter-strategy": "at-least-once",
+			"x-overflow": "reject-publish", "x-delivery-limit": 2147483647.0,
+		},
+		"transfer.account-events.retry": {
+			"x-queue-type": "quorum", "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "transfer.account-events", "x-message-ttl": 5000.0,
+			"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish", "x-delivery-limit": 2147483647.0,
+		},
+		"banking.dead-letters": {"x-queue-type": "quorum", "x-delivery-limit": 2147483647.0},
+	}
+	found := 0
+	for _, q := range b.env.Queues(t) {
+		args, ours := want[q.Name]
+		if !ours {
+			continue
+		}
+		found++
+		if !q.Durable || q.Type != "quorum" || fmt.Sprint(q.Arguments) != fmt.Sprint(args) {
+			t.Errorf("%s (%s, durable %v) has %v, want %v", q.Name, q.Type, q.Durable, q.Arguments, args)
+		}
+	}
+	if found != len(want) {
+		t.Errorf("%d of %d queues are there", found, len(want))
+	}
+
+	// A message that dies of anything but a rejection does not enter the lap, where the broker would drop it as a cycle.
+	b.must(b.stop())
+	b.publishRaw("", "transfer.account-events", amqp.Publishing{Expiration: "1", Body: []byte("expired")})
+	if d := b.parked(); string(d.Body) != "expired" {
+		t.Errorf("parked %s", d.Body)
+	}
+}

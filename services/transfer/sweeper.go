@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"example.com/banking/pkg/outbox"
+	"example.com/banking/pkg/service"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// sweeper turns back transfers that have been open for too long, and keeps the table of outcome counts short.
+type sweeper struct {
+	pool     *pgxpool.Pool
+	outbox   *outbox.Outbox
+	timeout  time.Duration // SAGA_TIMEOUT; 0 turns nothing back
+	interval time.Duration
+	batch    int // transfers in one transaction
+	now      func() time.Time
+	log      *slog.Logger
+}
+
+// sweepInterval is how often to look: a tenth of the timeout, so that a transfer is turned back at most that much late.
+func sweepInterval(timeout time.Duration) time.Duration {
+	const slowest = 15 * time.Second
+	if timeout == 0 {
+		return slowest
+	}
+	return min(max(timeout/10, 100*time.Millisecond), slowest)
+}
+
+// run sweeps until ctx ends. A failure is logged and the next round tries again: what was not swept is still there.
+func (s *sweeper) run(ctx context.Context) error {
+	ticker := time.NewTicker(s.interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if err := s.round(ctx); err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "sweep failed", "error", err)
+		}
+	}
+}
+
+// round sweeps until nothing is left that is overdue.
+func (s *sweeper) round(ctx context.Context) error {
+	for {
+		n, err := s.sweep(ctx)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			s.outbox.Wake()
+			s.log.InfoContext(ctx, "transfers timed out", "count", n)
+		}
+		if n < s.batch {
+			return nil
+		}
+	}
+}
+
+// One replica sweeps at a time; the others have nothing to do. The lock ends with the transaction, also when the process dies.
+const becomeSweeper = `select pg_try_advisory_xact_lock(hashtext('transfer.sweeper'))`
+
+// Rows that a consumer is working on are left out: waiting for them in an order of our own could deadlock, and by the next
+// round they have moved. A REFUNDING transfer is on its way back already.
+const lockOverdue = `
+select id, source_account_id, destination_account_id, amount_minor, currency, coalesce(reason, '')
+from transfers
+where outcome is null and id < $1 and status in ('REQUESTED', 'DEBITED')
+order by id limit $2
+for update skip locked`
+
+// Only above a number of rows that a summary would feel.
+const foldOutcomes = `
+with folded as (
+    delete from outcome_counts where (select count(*) from outcome_counts) > 200
+    returning outcome, n
+)
+insert into outcome_counts (outcome, n) select outcome, sum(n)::bigint from folded group by outcome`
+
+// sweep does one transaction's worth and says how many transfers it has turned back.
+func (s *sweeper) sweep(ctx context.Context) (int, error) {
+	swept := 0
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		var active bool
+		if err := tx.QueryRow(ctx, becomeSweeper).Scan(&active); err != nil || !active {
+			return err
+		}
+		if _, err := tx.Exec(ctx, foldOutcomes); err != nil {
+			return fmt.Errorf("fold outcome counts: %w", err)
+		}
+		if s.timeout == 0 {
+			return nil
+		}
+		n, err := s.timeOut(ctx, tx)
+		swept = n
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("sweep: %w", err)
+	}
+	return swept, nil
+}
+
+func (s *sweeper) timeOut(ctx context.Context, tx pgx.Tx) (int, error) {
+	w := newWork(s.now)
+	rows, err := tx.Query(ctx, lockOverdue, firstID(s.now().Add(-s.timeout)), s.batch)
+	if err == nil {
+		err = w.scanTransfers(rows)
+	}
+	if err != nil || len(w.transfers) == 0 {
+		return 0, err
+	}
+
+	ids := make([]uuid.UUID, 0, len(w.transfers))
+	for id := range w.transfers {
+		ids = append(ids, id)
+	}
+	rows, err = tx.Query(ctx, readFacts, ids)
+	if err == nil {
+		err = w.scanFacts(rows)
+	}
+	if err != nil {
+		return 0, err
+	}
+
+	var out []outbox.Message
+	for _, t := range w.transfers {
+		messages, err := w.timeOut(t, service.TraceParent(ctx))
+		if err != nil {
+			return 0, err
+		}
+		out = append(out, messages...)
+	}
+	var b pgx.Batch
+	w.Save(&b)
+	s.outbox.Queue(&b, out)
+	return len(ids), tx.SendBatch(ctx, &b).Close()
+}
