@@ -106,8 +106,8 @@ func (p *processor[C]) transactAll(ctx context.Context, items []*item[C]) error 
 // transact runs one transaction over the items and fills in their results. If an Apply panics it stops there, rolls back and
 // returns the item.
 //
-// First round trip: begin, insert the ids, load. Second: delete the ids of what failed, save, insert into the outbox, commit. When all
-// went well for none, the second only reads and rolls back.
+// First round trip: begin, insert the ids, load. Second: save, insert into the outbox, delete the ids of what failed, compare what
+// was seen before, commit. When nothing was applied, the second only compares, and rolls back.
 //
 // READ COMMITTED is enough, because what must not be raced is serialised by rows, not by snapshots. Two copies of a message meet in
 // the inbox's key: the second insert waits until the first transaction has ended, then finds the row (and does nothing) or
@@ -133,8 +133,7 @@ func (p *processor[C]) transact(ctx context.Context, items []*item[C]) (panicked
 	defer tx.Rollback()
 
 	var outgoing []outbox.Message
-	var failed []string
-	var seen []*item[C]
+	var failed, seen []*item[C]
 	for _, it := range items {
 		if !fresh[it.message.MessageID] {
 			it.duplicate = true
@@ -148,7 +147,7 @@ func (p *processor[C]) transact(ctx context.Context, items []*item[C]) (panicked
 		}
 		if err != nil {
 			it.err = err
-			failed = append(failed, it.message.MessageID)
+			failed = append(failed, it)
 			continue
 		}
 		outgoing = append(outgoing, messages...)
@@ -157,13 +156,12 @@ func (p *processor[C]) transact(ctx context.Context, items []*item[C]) (panicked
 		if len(seen) == 0 {
 			return nil, nil
 		}
-		return nil, tx.Discard(ctx, func(b *pgx.Batch) { queueCompare(b, p.config.Consumer, seen) })
+		return nil, tx.Discard(ctx, func(b *pgx.Batch) { queueExceptions(b, p.config.Consumer, nil, seen) })
 	}
 	err = tx.Commit(ctx, func(b *pgx.Batch) {
-		queueForget(b, p.config.Consumer, failed)
-		queueCompare(b, p.config.Consumer, seen)
 		work.Save(b)
 		p.config.Outbox.Queue(b, outgoing)
+		queueExceptions(b, p.config.Consumer, failed, seen)
 	})
 	if err == nil && len(outgoing) > 0 {
 		p.config.Outbox.Wake()
@@ -190,12 +188,11 @@ func (p *processor[C]) classify(ctx context.Context, err error) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return &retry.Error{Class: retry.Cancelled, Err: err}
 	case errors.As(err, &sqlState) && sqlState.SQLState() == "23505": // unique_violation
-		return retry.Wrap(retry.Conflict, err)
+		return &retry.Error{Class: retry.Conflict, Err: err}
 	}
 	class := retry.ClassOf(err, p.config.Classifiers...)
 	if class == retry.Cancelled {
 		class = retry.Timeout
-		return &retry.Error{Class: class, Err: err}
 	}
-	return retry.Wrap(class, err)
+	return &retry.Error{Class: class, Err: err}
 }

@@ -296,6 +296,33 @@ func TestSweepSendsWhatNobodySignalled(t *testing.T) {
 	}
 }
 
+// Under a load that never ends a sweep must not go on for ever at the upper end: it is what finds late commits at the lower one.
+func TestSweepEndsUnderEndlessLoad(t *testing.T) {
+	t.Parallel()
+	pool, b := newPool(t), &broker{}
+	o := newOutbox(Config{Pool: pool, Publisher: b, BatchSize: 5})
+	b.set(func(batch []messaging.Publishing) ([]messaging.Outcome, error) {
+		insert(t, o, newMessages(t, 5)...) // as many again as were taken
+		return ackAll(batch)
+	})
+	insert(t, o, newMessages(t, 5)...)
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	for range 3 {
+		if _, err := o.sweepOnce(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b.count() == 0 || b.count() > 50 {
+		t.Errorf("three sweeps published %d messages", b.count())
+	}
+	select {
+	case <-o.wake:
+	default:
+		t.Error("the relays were not told that there is more")
+	}
+}
+
 // Ids are taken in one order and committed in another. A relay that remembers the highest id it has sent, and looks only above
 // it, loses the message of a transaction that commits late.
 func TestLateCommitIsSent(t *testing.T) {
@@ -345,14 +372,18 @@ func TestRelaysShareTheWork(t *testing.T) {
 // Stopping is not a reason to publish everything under way once more.
 func TestStopLetsTheBatchUnderWayFinish(t *testing.T) {
 	t.Parallel()
-	pool, b := newPool(t), &broker{}
+	pool := newPool(t)
 	entered, release := make(chan struct{}), make(chan struct{})
-	b.set(func(batch []messaging.Publishing) ([]messaging.Outcome, error) {
+	slow := publisherFunc(func(ctx context.Context, batch []messaging.Publishing) ([]messaging.Outcome, error) {
 		close(entered)
-		<-release
-		return ackAll(batch)
+		select {
+		case <-release:
+			return ackAll(batch)
+		case <-ctx.Done():
+			return make([]messaging.Outcome, len(batch)), ctx.Err()
+		}
 	})
-	o := newOutbox(Config{Pool: pool, Publisher: b})
+	o := newOutbox(Config{Pool: pool, Publisher: slow})
 	insert(t, o, newMessages(t, 5)...)
 	stop := run(t, o)
 	<-entered

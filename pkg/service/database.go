@@ -19,8 +19,8 @@ import (
 	"github.com/jackc/puddle/v2"
 )
 
-// Pool settings that url does not give. PostgreSQL allows 100 connections by default; two replicas of two services at 16 each leave
-// room for people.
+// Pool settings that url does not give. PostgreSQL allows 100 connections by default; two replicas of two services at
+// 16 each leave room for people.
 const (
 	poolConns       = 16
 	poolConnectTime = 3 * time.Second
@@ -37,9 +37,9 @@ const (
 var plansForSmallTables = []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin"}
 
 // OpenPool makes the connection pool of a service. It does not wait for the server: connections are made when they are
-// needed, and [Migrate] is what waits at start. name becomes the application_name that pg_stat_activity shows; settings in
-// url (application_name, pool_max_conns, connect_timeout, …) win. Times are read as UTC. Of several hosts it takes one that can be
-// written to, unless target_session_attrs says otherwise. When tracing is on, queries are spans.
+// needed, and [Migrate] is what waits at start. name becomes the application_name that pg_stat_activity shows; settings
+// in url (application_name, pool_max_conns, connect_timeout, …) win. Times are read as UTC. Of several hosts it takes
+// one that can be written to, unless target_session_attrs says otherwise. When tracing is on, queries are spans.
 func OpenPool(ctx context.Context, url, name string, log *slog.Logger) (*pgxpool.Pool, error) {
 	cfg, err := poolConfig(url, name)
 	if err != nil {
@@ -83,7 +83,7 @@ func poolConfig(url, name string) (*pgxpool.Config, error) {
 			conn.RuntimeParams[plan] = "off"
 		}
 	}
-	if conn.ValidateConnect == nil && severalHosts(conn) {
+	if !given("target_session_attrs") && severalHosts(conn) {
 		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	cfg.AfterConnect = readTimesAsUTC
