@@ -39,7 +39,7 @@ test: install-test ## Run all tests with the race detector, on private servers
 
 .PHONY: test-compose
 test-compose: ## Start the Docker composition and check it; needs a container engine
-	deploy/test-compose.sh
+	test/compose/run.sh
 
 .PHONY: build
 build: check-go ## Build bank and the services into bin/
@@ -58,7 +58,7 @@ lint-go: ## gofmt, go vet, staticcheck
 
 .PHONY: lint-sh
 lint-sh: ## shellcheck, where it is installed
-	@if command -v shellcheck >/dev/null; then shellcheck deploy/*.sh .ci/run; \
+	@if command -v shellcheck >/dev/null; then shellcheck deploy/*.sh test/compose/*.sh .ci/run; \
 	else echo "shellcheck is not installed: shell scripts are not checked"; fi
 
 .PHONY: vuln

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -135,7 +136,8 @@ func TestQueueDeclaredOtherwise(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err = run(ctx, cfg, slog.New(slog.DiscardHandler))
-	if code, ok := err.(interface{ ExitCode() int }); err == nil || !ok || code.ExitCode() != 3 || !strings.Contains(err.Error(), contract.CreditRequestedQueue) {
+	var coded interface{ ExitCode() int }
+	if !errors.As(err, &coded) || coded.ExitCode() != 3 || !strings.Contains(err.Error(), contract.CreditRequestedQueue) {
 		t.Errorf("ended with %v", err)
 	}
 }
