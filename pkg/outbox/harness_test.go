@@ -25,12 +25,12 @@ type broker struct {
 	mu        sync.Mutex
 	answer    func(batch []messaging.Publishing) ([]messaging.Outcome, error) // nil: acks all
 	published []messaging.Publishing                                          // everything that was handed over
-	calls     int
+	calls     []time.Time
 }
 
 func (b *broker) Publish(ctx context.Context, batch []messaging.Publishing) ([]messaging.Outcome, error) {
 	b.mu.Lock()
-	b.calls++
+	b.calls = append(b.calls, time.Now())
 	b.published = append(b.published, batch...)
 	answer := b.answer
 	b.mu.Unlock()
@@ -83,7 +83,14 @@ func (b *broker) count() int {
 func (b *broker) callCount() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.calls
+	return len(b.calls)
+}
+
+// between is the time from call i to call j, counted from 0.
+func (b *broker) between(i, j int) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.calls[j].Sub(b.calls[i])
 }
 
 type publisherFunc func(context.Context, []messaging.Publishing) ([]messaging.Outcome, error)
