@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/banking/internal/supervise"
 )
 
 // Copies of the test binary under other names are the programs that the tests of 'bank up' run: bank itself, and services
@@ -70,6 +72,37 @@ func programs(t *testing.T) string {
 	return dir
 }
 
+// bankFolder returns a folder for a bank. It is removed once the servers in it have ended, with the data that root's PostgreSQL
+// keeps elsewhere because its user cannot reach the folder.
+func bankFolder(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "bank")
+	t.Cleanup(func() {
+		inside := filepath.Join(dir, "servers")
+		if _, err := os.Stat(inside); err != nil {
+			return // no server was started
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		lock, err := supervise.LockExclusive(ctx, filepath.Join(inside, "supervisor.lock"))
+		if err != nil {
+			t.Errorf("the servers have not ended: %v", err)
+			return
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Error(err)
+		}
+		data, err := filepath.EvalSymlinks(filepath.Join(inside, "postgres"))
+		if err == nil {
+			err = os.RemoveAll(data)
+		}
+		if err != nil {
+			t.Errorf("remove data: %v", err)
+		}
+	})
+	return dir
+}
+
 // captured collects what a program prints while it runs.
 type captured struct {
 	path string
@@ -112,7 +145,7 @@ func bankCommand(t *testing.T, bin string, args ...string) (string, error) {
 
 func TestUpRestartsServicesRefusesASecondAndStopsOnSignal(t *testing.T) {
 	t.Parallel()
-	bin, dir := programs(t), filepath.Join(t.TempDir(), "bank")
+	bin, dir := programs(t), bankFolder(t)
 	up, said := startUp(t, bin, dir)
 	waitFor(t, said, func() bool { return strings.Contains(said.String(), "The bank is open") })
 
@@ -162,7 +195,7 @@ func TestUpRestartsServicesRefusesASecondAndStopsOnSignal(t *testing.T) {
 
 func TestDetachedBankIsStoppedByDownAndSurvivesNoKill(t *testing.T) {
 	t.Parallel()
-	bin, dir := programs(t), filepath.Join(t.TempDir(), "bank")
+	bin, dir := programs(t), bankFolder(t)
 	t.Cleanup(func() { _, _ = bankCommand(t, bin, "down", "--dir", dir) })
 	if text, err := bankCommand(t, bin, "up", "--detach", "--dir", dir); err != nil || !strings.Contains(text, "The bank is open") {
 		t.Fatalf("up --detach: %v\n%s", err, text)
@@ -198,7 +231,7 @@ func TestDetachedBankIsStoppedByDownAndSurvivesNoKill(t *testing.T) {
 
 func TestUpNamesTheMissingProgramAndLeavesNothing(t *testing.T) {
 	t.Parallel()
-	bin, dir := programs(t), filepath.Join(t.TempDir(), "bank")
+	bin, dir := programs(t), bankFolder(t)
 	if err := os.Remove(filepath.Join(bin, "transfer")); err != nil {
 		t.Fatal(err)
 	}

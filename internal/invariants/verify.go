@@ -86,12 +86,20 @@ func Verify(ctx context.Context, from Sources) (Report, error) {
 	waiting := report.Counts.InOutboxes + report.Counts.InQueues
 	report.Quiet = waiting == 0
 
-	for _, check := range []func(context.Context, pgx.Tx) (Check, error){conserved, balanced, bookedOnce, legsMatchEntries} {
-		result, err := check(ctx, account)
-		if err != nil {
-			return report, fmt.Errorf("checking %q: %w", result.Name, err)
+	for _, of := range []struct {
+		database pgx.Tx
+		checks   []func(context.Context, pgx.Tx) (Check, error)
+	}{
+		{account, []func(context.Context, pgx.Tx) (Check, error){conserved, balanced, bookedOnce, legsMatchEntries}},
+		{transfer, []func(context.Context, pgx.Tx) (Check, error){statusFollowsFacts, countsAddUp}},
+	} {
+		for _, check := range of.checks {
+			result, err := check(ctx, of.database)
+			if err != nil {
+				return report, fmt.Errorf("checking %q: %w", result.Name, err)
+			}
+			report.Checks = append(report.Checks, result)
 		}
-		report.Checks = append(report.Checks, result)
 	}
 	settled, lost, err := compare(ctx, account, transfer, parked)
 	if err != nil {

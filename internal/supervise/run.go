@@ -52,7 +52,7 @@ func run(cfg Config) int {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
 	// Caught by a channel that nobody reads and not ignored, since children would inherit an ignored signal.
-	signal.Notify(make(chan os.Signal), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 
 	lock, lockErr := TryLock(cfg.Lock)
 	requests := make(chan request)

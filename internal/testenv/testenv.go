@@ -31,11 +31,11 @@ const startTimeout = 3 * time.Minute
 // New returns a fresh virtual host on the shared servers. It and its databases are dropped when the test ends.
 func New(t testing.TB) *Env {
 	t.Helper()
-	addresses, err := shared()
+	lease, err := shared()
 	if err != nil {
 		t.Fatalf("servers for the test: %v", err)
 	}
-	return newEnv(t, addresses)
+	return newEnv(t, lease.Addresses)
 }
 
 // Servers is a private pair; see Own.
@@ -77,9 +77,9 @@ func (s *Servers) Env(t testing.TB) *Env {
 	return newEnv(t, s.Addresses())
 }
 
-// shared returns the servers that this process shares with the other test processes. Its lease ends with the process,
-// not with a test: the next test of the package wants the same servers.
-var shared = sync.OnceValues(func() (servers.Addresses, error) {
+// shared returns the servers that this process shares with the other test processes. Its lease is kept here and ends with the
+// process, not with a test: the next test of the package wants the same servers.
+var shared = sync.OnceValues(func() (*servers.Lease, error) {
 	given := servers.Addresses{
 		AMQPURL:       os.Getenv("AMQP_URL"),
 		ManagementURL: os.Getenv("RABBITMQ_MANAGEMENT_URL"),
@@ -88,29 +88,24 @@ var shared = sync.OnceValues(func() (servers.Addresses, error) {
 	if given.AMQPURL != "" && given.ManagementURL == "" {
 		var err error
 		if given.ManagementURL, err = usualManagementURL(given.AMQPURL); err != nil {
-			return servers.Addresses{}, err
+			return nil, err
 		}
 	}
 	if given.AMQPURL != "" && given.PostgresURL != "" {
-		return given, nil
+		return &servers.Lease{Addresses: given}, nil
 	}
 	lease, err := Hold(context.Background())
 	if err != nil {
-		return servers.Addresses{}, err
+		return nil, err
 	}
-	held = lease
-	addresses := lease.Addresses
 	if given.AMQPURL != "" {
-		addresses.AMQPURL, addresses.ManagementURL = given.AMQPURL, given.ManagementURL
+		lease.AMQPURL, lease.ManagementURL = given.AMQPURL, given.ManagementURL
 	}
 	if given.PostgresURL != "" {
-		addresses.PostgresURL = given.PostgresURL
+		lease.PostgresURL = given.PostgresURL
 	}
-	return addresses, nil
+	return lease, nil
 })
-
-// held keeps the lease from being collected as garbage, which would close its file and end it.
-var held *servers.Lease
 
 // Hold takes a lease on the shared servers, starting them when nobody has. A test run holds one from before its first
 // test process until after its last, so that the servers start once.

@@ -92,6 +92,13 @@ func TestOnlyOurShutdownIsCancelled(t *testing.T) {
 	}
 }
 
+// Somebody else's cancelled context is not our shutdown.
+func TestForeignCancellationIsNotCancelled(t *testing.T) {
+	t.Parallel()
+	p := &processor[command]{config: Config[command]{Consumer: "tallies"}}
+	class(t, p.classify(t.Context(), fmt.Errorf("load: %w", context.Canceled)), retry.Timeout)
+}
+
 func TestTransactionThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -156,7 +163,7 @@ func TestOverlappingBatchesDoNotDeadlock(t *testing.T) {
 	b := newBench(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	const rounds, size = 20, 40
+	const rounds, size = 5, 1000
 	var workers sync.WaitGroup
 	for worker := range 4 {
 		handler := b.newHandler(b.pool, func(c *Config[command]) {

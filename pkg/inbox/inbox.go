@@ -25,7 +25,8 @@ type Work[C any] interface {
 	// Apply carries out one command in memory and returns the messages to send. It is atomic: with an error the work is as it was
 	// before. It reads no database and no clock that a repetition would read differently.
 	Apply(m *messaging.Message, command C) ([]outbox.Message, error)
-	// Save queues the writes of everything that was applied. It is not called when nothing was.
+	// Save queues the writes of everything that was applied. It is not called when nothing was. The commit travels with them, so
+	// their callbacks come too late to stop it: what must not be written is for a constraint of the database to refuse.
 	Save(b *pgx.Batch)
 }
 

@@ -106,8 +106,8 @@ func (p *processor[C]) transactAll(ctx context.Context, items []*item[C]) error 
 // transact runs one transaction over the items and fills in their results. If an Apply panics it stops there, rolls back and
 // returns the item.
 //
-// First round trip: begin, insert the ids, load. Second: delete the ids of what failed, save, insert into the outbox, commit. When all
-// went well for none, the second only reads and rolls back.
+// First round trip: begin, insert the ids, load. Second: save, insert into the outbox, delete the ids of what failed, compare what
+// was seen before, commit. When nothing was applied, the second only compares, and rolls back.
 //
 // READ COMMITTED is enough, because what must not be raced is serialised by rows, not by snapshots. Two copies of a message meet in
 // the inbox's key: the second insert waits until the first transaction has ended, then finds the row (and does nothing) or
@@ -132,9 +132,29 @@ func (p *processor[C]) transact(ctx context.Context, items []*item[C]) (panicked
 	}
 	defer tx.Rollback()
 
-	var outgoing []outbox.Message
-	var failed []string
-	var seen []*item[C]
+	outgoing, failed, seen, panicked := applyAll(work, items, fresh)
+	if panicked != nil {
+		return panicked, nil
+	}
+	if len(seen)+len(failed) == len(items) {
+		if len(seen) == 0 {
+			return nil, nil
+		}
+		return nil, tx.Discard(ctx, func(b *pgx.Batch) { queueExceptions(b, p.config.Consumer, nil, seen) })
+	}
+	err = tx.Commit(ctx, func(b *pgx.Batch) {
+		work.Save(b)
+		p.config.Outbox.Queue(b, outgoing)
+		queueExceptions(b, p.config.Consumer, failed, seen)
+	})
+	if err == nil && len(outgoing) > 0 {
+		p.config.Outbox.Wake()
+	}
+	return nil, err
+}
+
+// applyAll applies the fresh items in the order of their arrival, up to the first that panics.
+func applyAll[C any](work Work[C], items []*item[C], fresh map[string]bool) (outgoing []outbox.Message, failed, seen []*item[C], panicked *item[C]) {
 	for _, it := range items {
 		if !fresh[it.message.MessageID] {
 			it.duplicate = true
@@ -142,33 +162,17 @@ func (p *processor[C]) transact(ctx context.Context, items []*item[C]) (panicked
 			continue
 		}
 		messages, recovered, err := apply(work, it)
-		if recovered {
-			it.err = err
-			return it, nil
+		it.err = err
+		switch {
+		case recovered:
+			return nil, nil, nil, it
+		case err != nil:
+			failed = append(failed, it)
+		default:
+			outgoing = append(outgoing, messages...)
 		}
-		if err != nil {
-			it.err = err
-			failed = append(failed, it.message.MessageID)
-			continue
-		}
-		outgoing = append(outgoing, messages...)
 	}
-	if len(seen)+len(failed) == len(items) {
-		if len(seen) == 0 {
-			return nil, nil
-		}
-		return nil, tx.Discard(ctx, func(b *pgx.Batch) { queueCompare(b, p.config.Consumer, seen) })
-	}
-	err = tx.Commit(ctx, func(b *pgx.Batch) {
-		queueForget(b, p.config.Consumer, failed)
-		queueCompare(b, p.config.Consumer, seen)
-		work.Save(b)
-		p.config.Outbox.Queue(b, outgoing)
-	})
-	if err == nil && len(outgoing) > 0 {
-		p.config.Outbox.Wake()
-	}
-	return nil, err
+	return outgoing, failed, seen, nil
 }
 
 func apply[C any](work Work[C], it *item[C]) (messages []outbox.Message, recovered bool, err error) {
@@ -190,12 +194,11 @@ func (p *processor[C]) classify(ctx context.Context, err error) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return &retry.Error{Class: retry.Cancelled, Err: err}
 	case errors.As(err, &sqlState) && sqlState.SQLState() == "23505": // unique_violation
-		return retry.Wrap(retry.Conflict, err)
+		return &retry.Error{Class: retry.Conflict, Err: err}
 	}
 	class := retry.ClassOf(err, p.config.Classifiers...)
 	if class == retry.Cancelled {
 		class = retry.Timeout
-		return &retry.Error{Class: class, Err: err}
 	}
-	return retry.Wrap(class, err)
+	return &retry.Error{Class: class, Err: err}
 }

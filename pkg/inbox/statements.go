@@ -23,9 +23,9 @@ func queueInsert[C any](b *pgx.Batch, consumer string, items []*item[C], fresh *
 	sorted := slices.SortedFunc(slices.Values(items), func(a, b *item[C]) int {
 		return cmp.Compare(a.message.MessageID, b.message.MessageID)
 	})
-	ids, hashes := make([]string, len(sorted)), make([][]byte, len(sorted))
+	ids, hashes := idsOf(sorted), make([][]byte, len(sorted))
 	for i, it := range sorted {
-		ids[i], hashes[i] = it.message.MessageID, it.hash[:]
+		hashes[i] = it.hash[:]
 	}
 	b.Queue(insertSQL, consumer, ids, hashes).Query(func(rows pgx.Rows) error {
 		*fresh = make(map[string]bool, len(ids))
@@ -38,32 +38,39 @@ func queueInsert[C any](b *pgx.Batch, consumer string, items []*item[C], fresh *
 	})
 }
 
-const forgetSQL = `delete from inbox where consumer = $1 and message_id = any ($2::text[])`
+// The statements below are rare, so their plans are old: made when the table was small and a scan of all of it was cheap, and kept
+// until the statistics change, while it grows by thousands of rows a second. Hence they look up one id at a time, in a
+// subselect that gives the whole key, and the transaction forbids the scan. (With message_id = any ($2) PostgreSQL may still walk
+// over all ids of the consumer.)
+const byKeySQL = `select set_config('enable_seqscan', 'off', true)`
 
-// queueForget queues the removal of ids whose message failed: it was not done, so it must not count as seen.
-func queueForget(b *pgx.Batch, consumer string, ids []string) {
-	if len(ids) > 0 {
-		b.Queue(forgetSQL, consumer, ids)
-	}
-}
+const forgetSQL = `
+delete from inbox where ctid = any (array(
+    select (select ctid from inbox where consumer = $1 and message_id = id) from unnest($2::text[]) as failed (id)))`
 
-// The subselect reads one row by its key for each id. A plain join may be planned as a scan of the whole table, from
-// statistics of a time when the table was small.
 const compareSQL = `
-select id, (select payload_hash from inbox where consumer = $1 and message_id = id)
-from unnest($2::text[]) as seen (id)`
+select id, (select payload_hash from inbox where consumer = $1 and message_id = id) from unnest($2::text[]) as seen (id)`
 
-// queueCompare queues the check that messages with known ids are what was seen under these ids; the others get their error. A row
-// that retention has removed just now cannot be compared any more, but the message was seen.
-func queueCompare[C any](b *pgx.Batch, consumer string, seen []*item[C]) {
+// queueExceptions queues what ends a transaction with messages that were not simply new and done.
+//
+// The ids of failed ones are removed: they were not done, so they must not count as seen. Those that were seen before are compared
+// with what was seen then; one with another payload gets its error. (A row that retention has removed just now cannot be
+// compared any more, but the message was seen.)
+func queueExceptions[C any](b *pgx.Batch, consumer string, failed, seen []*item[C]) {
+	if len(failed)+len(seen) > 0 {
+		b.Queue(byKeySQL)
+	}
+	if len(failed) > 0 {
+		b.Queue(forgetSQL, consumer, idsOf(failed))
+	}
 	if len(seen) == 0 {
 		return
 	}
-	ids, byID := make([]string, len(seen)), make(map[string]*item[C], len(seen))
-	for i, it := range seen {
-		ids[i], byID[it.message.MessageID] = it.message.MessageID, it
+	byID := make(map[string]*item[C], len(seen))
+	for _, it := range seen {
+		byID[it.message.MessageID] = it
 	}
-	b.Queue(compareSQL, consumer, ids).Query(func(rows pgx.Rows) error {
+	b.Queue(compareSQL, consumer, idsOf(seen)).Query(func(rows pgx.Rows) error {
 		var id string
 		var hash []byte
 		_, err := pgx.ForEachRow(rows, []any{&id, &hash}, func() error {
@@ -74,6 +81,14 @@ func queueCompare[C any](b *pgx.Batch, consumer string, seen []*item[C]) {
 		})
 		return err
 	})
+}
+
+func idsOf[C any](items []*item[C]) []string {
+	ids := make([]string, len(items))
+	for i, it := range items {
+		ids[i] = it.message.MessageID
+	}
+	return ids
 }
 
 func otherPayload(m *messaging.Message) error {

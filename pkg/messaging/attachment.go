@@ -108,13 +108,21 @@ func (a *attachment) pause(now time.Time) time.Duration {
 	if len(a.waiting) > 0 {
 		next = a.waiting[0].due
 	}
-	if wait := a.consumer.BatchWait; len(a.ready) > 0 && a.busy < a.consumer.Concurrency {
-		if at := a.since.Add(wait); at.Before(next) {
+	if len(a.ready) > 0 && a.busy < a.consumer.Concurrency {
+		// dispatch has left them: for a fuller batch, or because the workers are at what a broken session left.
+		at := a.since.Add(a.consumer.BatchWait)
+		if !at.After(now) {
+			at = now.Add(crowded)
+		}
+		if at.Before(next) {
 			next = at
 		}
 	}
 	return max(0, next.Sub(now))
 }
+
+// crowded is the pause before workers that have no room are asked again.
+const crowded = time.Millisecond
 
 func (a *attachment) take(d amqp.Delivery) {
 	a.ledger.take(d.DeliveryTag)

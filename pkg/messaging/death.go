@@ -103,7 +103,8 @@ type history struct {
 // Rejecting is safe for a message without any death header, and for one whose only past is this queue's own lap: the broker
 // then keeps x-first-death-reason at "rejected", by which the retry exchange tells a lap from the rest. With death headers
 // that somebody else wrote the broker does not set its own, and the message would miss the retry queue; an x-death that
-// holds anything but tables even crashes the queue's process, again and again.
+// holds anything but tables even crashes the queue's process, again and again, until the node (3.10) gives up
+// dead-lettering for every queue it has.
 func readHistory(headers amqp.Table, queue string) history {
 	h := history{rejectable: true}
 	if len(headers) == 0 {

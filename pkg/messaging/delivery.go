@@ -20,9 +20,9 @@ type delivery struct {
 	firstFailed time.Time // zero: never
 	verdict     verdict
 
-	exit  Publishing // with the verdicts lapByCopy and quarantine
-	tries int        // publishings of exit that failed
-	due   time.Time  // while it waits
+	exit  *Publishing // with the verdicts lapByCopy and quarantine
+	tries int         // publishings of exit that failed
+	due   time.Time   // while it waits
 }
 
 // verdict is what is to be done with a delivery after an attempt.

@@ -35,7 +35,7 @@ func (a *attachment) publishExits() {
 	go func() {
 		messages := make([]Publishing, n)
 		for i, d := range e.deliveries {
-			messages[i] = d.exit
+			messages[i] = *d.exit
 		}
 		// Over this link and no other: when it breaks, the originals are back in their queue.
 		e.outcomes, e.err = a.link.publish(a.live, messages)

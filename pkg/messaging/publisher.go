@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"time"
 
 	"example.com/banking/pkg/retry"
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -276,43 +275,6 @@ func (l *link) waiting(err error) error {
 	return err
 }
 
-// collect waits for the confirms of a job.
-func (p *publisher) collect(ctx context.Context, j *job, outcomes []Outcome) error {
-	var missing error
-	for i := range j.sent {
-		confirm := j.sent[i].confirm
-		if confirm == nil {
-			continue
-		}
-		acked, err := confirm.WaitContext(ctx)
-		switch {
-		case err != nil:
-			missing = p.link.waiting(fmt.Errorf("no confirm: %w", err))
-		case acked:
-			outcomes[i] = Acked
-		case j.life.ch.IsClosed():
-			// A confirm that is waited for when its channel ends looks like a nack. The broker may have the message or not.
-			missing = j.life.why(ctx)
-		default:
-			outcomes[i] = Nacked
-		}
-	}
-	j.life.fence()
-	return missing
-}
-
-// anyReturned turns the acks of what came back into Returned: the broker acks a message that it could not route too.
-func (p *publisher) anyReturned(j *job, outcomes []Outcome) (any bool) {
-	p.m.Lock()
-	defer p.m.Unlock()
-	for i := range j.sent {
-		if j.sent[i].returned {
-			outcomes[i], any = Returned, true
-		}
-	}
-	return any
-}
-
 func (p *publisher) drop(j *job) {
 	p.m.Lock()
 	defer p.m.Unlock()
@@ -321,60 +283,5 @@ func (p *publisher) drop(j *job) {
 		if correlation := j.sent[i].correlation; correlation != "" {
 			delete(p.inFlight, correlation)
 		}
-	}
-}
-
-// confirming is one channel in confirm mode.
-type confirming struct {
-	ch      *amqp.Channel
-	returns <-chan amqp.Return
-	closed  <-chan *amqp.Error
-	fences  chan chan struct{}
-	ended   chan struct{} // closed when the channel is closed and all its returns are known
-	err     error         // why it closed; valid once ended is closed
-}
-
-// listen takes the returns as they come: a full channel of them stalls everything that the connection reads.
-func (c *confirming) listen(returned func(amqp.Return)) {
-	for {
-		select {
-		case r, open := <-c.returns:
-			if !open {
-				c.err = closeError("channel for publishing", <-c.closed)
-				close(c.ended)
-				return
-			}
-			returned(r)
-		case passed := <-c.fences:
-			for len(c.returns) > 0 {
-				if r, open := <-c.returns; open {
-					returned(r)
-				}
-			}
-			close(passed)
-		}
-	}
-}
-
-// fence returns when every return that came before the confirms seen so far is known: the broker sends a message's return
-// before its confirm, and the client library has put it into the channel by then.
-func (c *confirming) fence() {
-	passed := make(chan struct{})
-	select {
-	case c.fences <- passed:
-		<-passed
-	case <-c.ended:
-	}
-}
-
-// why waits for the reason for which the channel closed.
-func (c *confirming) why(ctx context.Context) error {
-	select {
-	case <-c.ended:
-		return c.err
-	case <-ctx.Done():
-		return errors.Join(amqp.ErrClosed, ctx.Err())
-	case <-time.After(time.Second):
-		return amqp.ErrClosed
 	}
 }

@@ -43,17 +43,17 @@ func copyOf(d *delivery, headers amqp.Table) amqp.Publishing {
 
 // lapCopy is the message on a lap that we make ourselves: to the retry queue, with the attempts it has spent and where it
 // came from in our own headers.
-func (c *Consumer) lapCopy(d *delivery) Publishing {
+func (c *Consumer) lapCopy(d *delivery) *Publishing {
 	headers := republishable(d.Headers)
 	shrink(headers)
 	headers[headerAttempts] = int64(d.attempt)
 	headers[headerFirstFailedAt] = stamp(d.firstFailed)
 	headers[headerOriginExchange], headers[headerOriginRoutingKey] = d.origin()
-	return Publishing{RoutingKey: c.Road.RetryQueue, Mandatory: true, Publishing: copyOf(d, headers)}
+	return &Publishing{RoutingKey: c.Road.RetryQueue, Mandatory: true, Publishing: copyOf(d, headers)}
 }
 
 // quarantined is the message as it goes to the parking lot or the error queue.
-func (c *Consumer) quarantined(d *delivery, end burial) Publishing {
+func (c *Consumer) quarantined(d *delivery, end burial) *Publishing {
 	headers := republishable(d.Headers)
 	shrink(headers)
 	exchange, key := d.origin()
@@ -81,7 +81,7 @@ func (c *Consumer) quarantined(d *delivery, end burial) Publishing {
 	if c.Road.MassTransit {
 		c.addFault(headers, d, end)
 	}
-	p := Publishing{
+	p := &Publishing{
 		Exchange:   c.Road.QuarantineExchange,
 		RoutingKey: c.Road.QuarantineKey,
 		Mandatory:  true,

@@ -115,15 +115,37 @@ func TestStopEndsWithAHandlerThatIgnoresIt(t *testing.T) {
 
 func TestStopEndsWaitsAtOnce(t *testing.T) {
 	t.Parallel()
-	s, c := account(func(context.Context, *messaging.Message) error { return errors.New("later") }, time.Hour)
+	finish := make(chan struct{})
+	s, c := account(func(_ context.Context, m *messaging.Message) error {
+		if m.MessageID == "slow" {
+			<-finish
+			return nil
+		}
+		return errors.New("later")
+	}, time.Hour)
+	c.BatchSize = 1
 	f := start(t, s, c)
-	f.publishBody(requested, body("m"))
+	f.publishBody(requested, body("slow"))
+	f.publishBody(requested, body("waiting"))
 	f.next()
-	f.stop()
+	f.next()
+	stopped := make(chan struct{})
+	go func() {
+		f.stop()
+		close(stopped)
+	}()
+	f.eventually("the waiting message to be given back before the slow one is done", func() error {
+		if ready, unacked := f.env.QueueDepth(t, requestQueue); ready != 1 || unacked != 1 {
+			return fmt.Errorf("%d ready, %d unacked", ready, unacked)
+		}
+		return nil
+	})
+	close(finish)
+	<-stopped
 	second, c2 := account(succeed)
 	g := startOn(t, f.env, second, c2)
-	if m := g.next(); m.Attempt != 1 || !m.Redelivered {
-		t.Errorf("attempt %d, redelivered %v", m.Attempt, m.Redelivered)
+	if m := g.next(); m.MessageID != "waiting" || m.Attempt != 1 || !m.Redelivered {
+		t.Errorf("%s at attempt %d, redelivered %v", m.MessageID, m.Attempt, m.Redelivered)
 	}
 	g.empty(requestQueue, errorQueue)
 }

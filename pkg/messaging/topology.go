@@ -128,6 +128,9 @@ func (c *TopologyConflict) Error() string {
 
 func (c *TopologyConflict) Unwrap() error { return c.Err }
 
+// ExitCode is that of a process that ends because of it.
+func (c *TopologyConflict) ExitCode() int { return 3 }
+
 // inequivalent is how the broker puts it, from 3.10 to 4.3: "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for
 // queue 'q' in vhost '/': received the value '200' of type 'signedint' but current is none".
 var inequivalent = regexp.MustCompile(`(?s)inequivalent arg '([^']+)' for .*: received (.+) but current is (.+)$`)

@@ -18,8 +18,7 @@ import (
 // The plan: PostgreSQL believes that an outbox is about as small as it last saw it, and would like to read and sort all of it. With many
 // dead rows in the table that is the one thing that must not happen; the walk along the key is always right here.
 const configureSQL = `
-select set_config('synchronous_commit', 'off', true), set_config('enable_seqscan', 'off', true),
-       set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`
+select set_config('synchronous_commit', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true)`
 
 // claimSQL takes rows for this transaction. A row that another relay holds is skipped, not waited for; when a relay dies, its locks
 // die with its connection and the rows are free.

@@ -28,7 +28,7 @@ type Message struct {
 
 // Draft is what a service knows of a message it wants to send.
 type Draft struct {
-	ID            string         // the messageId; "" for a new UUIDv7. Something that may be said again needs a derived one
+	ID            string         // the messageId, up to 200 characters; "" for a new UUIDv7. Something that may be said again needs a derived one
 	Type          string         // required; routing key and the duty to have a reader follow from it
 	CorrelationID string         // the transfer; "" for none
 	CausationID   string         // the messageId of what this answers; "" for none
@@ -37,12 +37,13 @@ type Draft struct {
 	TraceParent   string         // W3C trace context of the work that sends it; "" for none
 }
 
-// maxPropertyBytes is what AMQP takes as a message id, a type or a correlation id. The client library closes the connection over
-// a longer one, so it must not get as far as the relay.
-const maxPropertyBytes = 255
+const (
+	maxIDCharacters    = 200 // what receivers accept as a messageId
+	maxRoutingKeyBytes = 255 // what AMQP can carry
+)
 
-// NewMessage encodes a draft. An error means that the draft cannot be sent by anyone: no type, data that is not a JSON object, an id
-// longer than the 255 bytes an AMQP property takes, text that PostgreSQL cannot store.
+// NewMessage encodes a draft. An error means that the draft cannot be sent by anyone: no type or one whose routing key AMQP
+// cannot carry, no time, data that is not a JSON object, an id that receivers refuse, text that PostgreSQL cannot store.
 func NewMessage(d Draft) (Message, error) {
 	if d.ID == "" {
 		d.ID = uuid.Must(uuid.NewV7()).String()
@@ -75,19 +76,17 @@ func NewMessage(d Draft) (Message, error) {
 }
 
 func (d Draft) check() error {
-	if d.Type == "" {
-		return errors.New("it has no type")
-	}
-	if d.OccurredAt.IsZero() {
+	switch {
+	case d.Type == "" || len(contract.RoutingKey(d.Type)) > maxRoutingKeyBytes:
+		return errors.New("its type is missing or too long")
+	case utf8.RuneCountInString(d.ID) > maxIDCharacters:
+		return fmt.Errorf("its id is longer than %d characters", maxIDCharacters)
+	case d.OccurredAt.IsZero():
 		return errors.New("it has no time")
-	}
-	if d.Data.Kind() != '{' || !d.Data.IsValid() {
+	case d.Data.Kind() != '{' || !d.Data.IsValid():
 		return errors.New("its data is not a JSON object")
 	}
 	for _, text := range []string{d.ID, d.Type, d.CorrelationID, d.TraceParent} {
-		if len(text) > maxPropertyBytes {
-			return fmt.Errorf("%.40q… has %d bytes, AMQP takes %d", text, len(text), maxPropertyBytes)
-		}
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 			return fmt.Errorf("%q cannot be stored as text", text)
 		}

@@ -50,16 +50,16 @@ func TestNewMessage(t *testing.T) {
 func TestNewMessageRefusesWhatNobodyCanSend(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Draft){
-		"no type":             func(d *Draft) { d.Type = "" },
-		"no time":             func(d *Draft) { d.OccurredAt = time.Time{} },
-		"no data":             func(d *Draft) { d.Data = nil },
-		"data not an object":  func(d *Draft) { d.Data = []byte(`[]`) },
-		"data cut off":        func(d *Draft) { d.Data = []byte(`{"amountMinor":`) },
-		"member twice":        func(d *Draft) { d.Data = []byte(`{"a":1,"a":2}`) },
-		"long id":             func(d *Draft) { d.ID = strings.Repeat("x", 256) },
-		"long correlation id": func(d *Draft) { d.CorrelationID = strings.Repeat("x", 256) },
-		"NUL":                 func(d *Draft) { d.CorrelationID = "a\x00b" },
-		"not UTF-8":           func(d *Draft) { d.TraceParent = "\xff" },
+		"no type":            func(d *Draft) { d.Type = "" },
+		"no time":            func(d *Draft) { d.OccurredAt = time.Time{} },
+		"no data":            func(d *Draft) { d.Data = nil },
+		"data not an object": func(d *Draft) { d.Data = []byte(`[]`) },
+		"data cut off":       func(d *Draft) { d.Data = []byte(`{"amountMinor":`) },
+		"member twice":       func(d *Draft) { d.Data = []byte(`{"a":1,"a":2}`) },
+		"long id":            func(d *Draft) { d.ID = strings.Repeat("é", 201) },
+		"long routing key":   func(d *Draft) { d.Type = strings.Repeat("A", 200) },
+		"NUL":                func(d *Draft) { d.CorrelationID = "a\x00b" },
+		"not UTF-8":          func(d *Draft) { d.TraceParent = "\xff" },
 	} {
 		d := draft("id")
 		change(&d)

@@ -8,6 +8,7 @@ package outbox
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"example.com/banking/pkg/messaging"
@@ -45,6 +46,9 @@ type Outbox struct {
 	metrics  *metrics
 	frontier frontier
 	wake     chan struct{}
+	// solo is held shared while rows are published together and exclusively while one is published alone: publishers may
+	// share a channel, and a channel exception must be about the only message that was on it.
+	solo sync.RWMutex
 }
 
 // New makes an outbox. It panics when a required part of the configuration is missing, which is a mistake in wiring.

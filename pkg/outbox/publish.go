@@ -56,7 +56,7 @@ func (o *Outbox) publish(ctx context.Context, rows []*row) error {
 			together = append(together, r)
 		}
 	}
-	err := o.attempt(ctx, together)
+	err := o.publishTogether(ctx, together)
 	if err != nil && !blamesMessage(err) {
 		return err
 	}
@@ -71,7 +71,7 @@ func (o *Outbox) publish(ctx context.Context, rows []*row) error {
 	ctx, cancel := context.WithTimeout(ctx, o.config.PublishTimeout)
 	defer cancel()
 	for _, r := range alone {
-		err := o.attempt(ctx, []*row{r})
+		err := o.publishAlone(ctx, r)
 		if err == nil || r.fate != unknown {
 			continue
 		}
@@ -84,7 +84,19 @@ func (o *Outbox) publish(ctx context.Context, rows []*row) error {
 	return nil
 }
 
-// attempt publishes rows in one go.
+func (o *Outbox) publishTogether(ctx context.Context, rows []*row) error {
+	o.solo.RLock()
+	defer o.solo.RUnlock()
+	return o.attempt(ctx, rows)
+}
+
+func (o *Outbox) publishAlone(ctx context.Context, r *row) error {
+	o.solo.Lock()
+	defer o.solo.Unlock()
+	return o.attempt(ctx, []*row{r})
+}
+
+// attempt publishes rows in one go and notes their fates.
 func (o *Outbox) attempt(ctx context.Context, rows []*row) error {
 	if len(rows) == 0 {
 		return nil

@@ -61,8 +61,9 @@ func acquireError(pool *pgxpool.Pool, err error) error {
 	return fmt.Errorf("acquire database connection: %w", err)
 }
 
-// Commit sends the statements that queue adds and the commit, in one round trip. After an error of the connection the
-// outcome is unknown: the server may have committed and the answer been lost.
+// Commit sends the statements that queue adds and the commit, in one round trip. An error of a statement prevents the commit.
+// An error of the connection leaves it unknown, and one of a callback comes after it: only the server can stop what it
+// already has.
 func (t *Tx) Commit(ctx context.Context, queue func(*pgx.Batch)) error {
 	b := &pgx.Batch{}
 	queue(b)

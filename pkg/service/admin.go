@@ -11,8 +11,8 @@ import (
 const adminPrefix = "/admin"
 
 // guardAdmin lets only calls with the token through to what is under /admin. Without a token nobody is let in: an open
-// admin interface must be a decision, never a forgotten variable. It guards the paths, not a group of routes, so that who has no token does
-// not learn which paths and methods there are.
+// admin interface must be a decision, never a forgotten variable. It guards the paths, not a group of routes, so that
+// who has no token does not learn which paths and methods there are.
 func guardAdmin(token string) echo.MiddlewareFunc {
 	wanted := sha256.Sum256([]byte(token))
 	return func(next echo.HandlerFunc) echo.HandlerFunc {

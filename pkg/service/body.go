@@ -19,20 +19,21 @@ import (
 const (
 	bodyLimit       = 1 << 20 // bytes
 	bodyLimitDetail = "The body is larger than 1 MiB."
-	// How much of a refused body is still taken off the line, in bytes. A connection closed on a client that is still sending is reset,
-	// and the reset overtakes the answer: the client would never see its 413.
+	// How much of a refused body is still taken off the line, in bytes. A connection closed on a client that is still
+	// sending is reset, and the reset overtakes the answer: the client would never see its 413.
 	bodyDrain = 8 << 20
 )
 
-// limitBody refuses bodies over the limit. A length that was announced is enough; a chunked body announces none and is read here, so
-// that it is refused even by routes that want no body.
+// limitBody reads the body of every request and refuses one over the limit. Routes that want no body are no exception:
+// what stays unread on a connection gets it reset. An announced length is refused before anything is kept; a chunked
+// body announces none.
 func limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		switch {
-		case r.ContentLength > bodyLimit:
+		if r.ContentLength > bodyLimit {
 			return refuseBody(r)
-		case r.ContentLength < 0:
+		}
+		if r.ContentLength != 0 {
 			body, err := readBody(r)
 			if err != nil {
 				return err

@@ -69,14 +69,16 @@ func (c MessagingConfig) Validate() (wrong []Invalid) {
 	}
 	_, err := pgxpool.ParseConfig(c.DatabaseURL)
 	demand(err == nil, "DATABASE_URL", "postgres://user:password@host:port/database, or the same as libpq keywords")
-	demand(brokerURLs(c.AMQPURLs), "AMQP_URL", "amqp://user:password@host:port/vhost or amqps://…, several separated by commas without spaces")
+	demand(brokerURLs(c.AMQPURLs), "AMQP_URL",
+		"amqp://user:password@host:port/vhost or amqps://…, several separated by commas without spaces")
 	demand(c.Prefetch >= 1 && c.Prefetch <= 65535, "CONSUMER_PREFETCH", "a whole number from 1 to 65535")
 	demand(c.Concurrency >= 1 && c.Concurrency <= 64, "CONSUMER_CONCURRENCY", "a whole number from 1 to 64")
 	demand(c.BatchSize >= 1 && c.BatchSize <= 65535, "BATCH_SIZE", "a whole number from 1 to 65535")
 	demand(c.BatchWait >= 0 && c.BatchWait <= time.Second, "BATCH_WAIT", "a duration from 0s to 1s")
 	demand(c.MaxAge > 0, "MAX_AGE", "a duration above 0")
 	demand(c.NotFoundMaxAge > 0, "NOT_FOUND_MAX_AGE", "a duration above 0")
-	demand(c.InboxRetention > c.MaxAge, "INBOX_RETENTION", "a duration above MAX_AGE: a forgotten id would let a late duplicate take effect again")
+	demand(c.InboxRetention > c.MaxAge, "INBOX_RETENTION",
+		"a duration above MAX_AGE: a forgotten id would let a late duplicate take effect again")
 	demand(c.QueueType == "quorum" || c.QueueType == "classic", "QUEUE_TYPE", "quorum or classic")
 	return wrong
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/jackc/puddle/v2"
 )
 
-// Pool settings that url does not give. PostgreSQL allows 100 connections by default; two replicas of two services at 16 each leave
-// room for people.
+// Pool settings that url does not give. PostgreSQL allows 100 connections by default; two replicas of two services at
+// 16 each leave room for people.
 const (
 	poolConns       = 16
 	poolConnectTime = 3 * time.Second
@@ -30,16 +30,17 @@ const (
 	poolIdleInTransaction = "30s"
 )
 
-// plansForSmallTables are ways to run a query that pay off only on tables of a few pages. Every statement of ours finds its rows by a
-// key, but statements are planned once and kept, and one that was planned while its table was small would go on reading the
-// whole of it until the next analyze, as it grows by thousands of rows a second (measured: three to four times the CPU
-// for a message).
-var plansForSmallTables = []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin"}
+// offForKeys is switched off for all statements. Each of ours finds its rows by a key, but a statement is planned once and the plan is
+// kept: one that was made while its table was small would go on reading the whole of it, until the next analyze, while it
+// grows by thousands of rows a second (measured: three to four times the CPU for a message). Compiling pays off for
+// queries that run for seconds; PostgreSQL would do it for any that has to read a whole table all the same, because of the
+// price it then puts on that (measured: 200 ms for a table of one page).
+var offForKeys = []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"}
 
 // OpenPool makes the connection pool of a service. It does not wait for the server: connections are made when they are
-// needed, and [Migrate] is what waits at start. name becomes the application_name that pg_stat_activity shows; settings in
-// url (application_name, pool_max_conns, connect_timeout, …) win. Times are read as UTC. Of several hosts it takes one that can be
-// written to, unless target_session_attrs says otherwise. When tracing is on, queries are spans.
+// needed, and [Migrate] is what waits at start. name becomes the application_name that pg_stat_activity shows; settings
+// in url (application_name, pool_max_conns, connect_timeout, …) win. Times are read as UTC. Of several hosts it takes
+// one that can be written to, unless target_session_attrs says otherwise. When tracing is on, queries are spans.
 func OpenPool(ctx context.Context, url, name string, log *slog.Logger) (*pgxpool.Pool, error) {
 	cfg, err := poolConfig(url, name)
 	if err != nil {
@@ -78,12 +79,12 @@ func poolConfig(url, name string) (*pgxpool.Config, error) {
 	if conn.RuntimeParams["idle_in_transaction_session_timeout"] == "" {
 		conn.RuntimeParams["idle_in_transaction_session_timeout"] = poolIdleInTransaction
 	}
-	for _, plan := range plansForSmallTables {
-		if conn.RuntimeParams[plan] == "" {
-			conn.RuntimeParams[plan] = "off"
+	for _, setting := range offForKeys {
+		if conn.RuntimeParams[setting] == "" {
+			conn.RuntimeParams[setting] = "off"
 		}
 	}
-	if conn.ValidateConnect == nil && severalHosts(conn) {
+	if !given("target_session_attrs") && severalHosts(conn) {
 		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	cfg.AfterConnect = readTimesAsUTC

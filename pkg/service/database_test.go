@@ -147,13 +147,13 @@ func TestPoolSettings(t *testing.T) {
 	t.Parallel()
 	url := testenv.New(t).Database(t, "settings")
 	own := openPool(t, url)
-	var name, idle string
+	var name, idle, scans, compiles string
 	var now time.Time
-	if err := own.QueryRow(t.Context(), "SELECT current_setting('application_name'), current_setting('idle_in_transaction_session_timeout'), now()").Scan(&name, &idle, &now); err != nil {
+	if err := own.QueryRow(t.Context(), "SELECT current_setting('application_name'), current_setting('idle_in_transaction_session_timeout'), current_setting('enable_seqscan'), current_setting('jit'), now()").Scan(&name, &idle, &scans, &compiles, &now); err != nil {
 		t.Fatal(err)
 	}
-	if name != "example" || idle != "30s" || now.Location() != time.UTC || own.Config().MaxConns != 16 {
-		t.Errorf("application_name %s, idle timeout %s, zone %s, %d connections", name, idle, now.Location(), own.Config().MaxConns)
+	if name != "example" || idle != "30s" || now.Location() != time.UTC || own.Config().MaxConns != 16 || scans != "off" || compiles != "off" {
+		t.Errorf("application_name %s, idle timeout %s, enable_seqscan %s, jit %s, zone %s, %d connections", name, idle, scans, compiles, now.Location(), own.Config().MaxConns)
 	}
 	separator := "?"
 	if strings.Contains(url, "?") {
@@ -179,11 +179,28 @@ func TestPoolTakesTheHostThatAnswers(t *testing.T) {
 	second := testenv.NewProxy(t, url)
 	several := strings.Replace(second.URL(url), second.Addr(), first.Addr()+","+second.Addr(), 1)
 	pool := openPool(t, several)
-	if err := pool.Ping(t.Context()); err != nil {
+	if _, err := pool.Exec(t.Context(), "CREATE TABLE things (id bigint)"); err != nil {
 		t.Error(err)
 	}
-	if _, err := pool.Exec(t.Context(), "ALTER ROLE current_user SET default_transaction_read_only = off"); err != nil {
-		t.Error(err)
+}
+
+func TestPoolPassesOverHostsThatCannotBeWrittenTo(t *testing.T) {
+	t.Parallel()
+	url := testenv.New(t).Database(t, "standby")
+	if _, err := openPool(t, url).Exec(t.Context(), "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$"); err != nil {
+		t.Fatal(err)
+	}
+	first, second := testenv.NewProxy(t, url), testenv.NewProxy(t, url)
+	several := strings.Replace(second.URL(url), second.Addr(), first.Addr()+","+second.Addr(), 1)
+	if err := openPool(t, several).Ping(t.Context()); err == nil || !service.TransientDB(err) {
+		t.Errorf("took a server that cannot be written to: %v", err)
+	}
+	separator := "?"
+	if strings.Contains(several, "?") {
+		separator = "&"
+	}
+	if err := openPool(t, several+separator+"target_session_attrs=any").Ping(t.Context()); err != nil {
+		t.Errorf("the url's wish does not count: %v", err)
 	}
 }
 

@@ -33,10 +33,10 @@ type HTTPConfig struct {
 
 // HTTP is the HTTP server of a service. Routes are added to Echo and Admin before Run.
 //
-// Every error is answered as problem+json, be it a *Problem, an error that HTTPConfig.Problem knows, an unknown route, or a
-// database that is away (503); anything else is a 500 whose reason is logged and not told. The context of a
-// request ends early enough that every answer comes within ten seconds. Bodies over 1 MiB are refused with 413. HEAD is answered
-// wherever GET is.
+// Every error is answered as problem+json, be it a *Problem, an error that HTTPConfig.Problem knows, an unknown route,
+// or a database that is away (503); anything else is a 500 whose reason is logged and not told. The context of a
+// request ends early enough that every answer comes within ten seconds. Bodies over 1 MiB are refused with 413. HEAD is
+// answered wherever GET is.
 type HTTP struct {
 	Echo  *echo.Echo
 	Admin *echo.Group // /admin, behind the bearer token
@@ -47,8 +47,8 @@ type HTTP struct {
 	metrics  *httpMetrics
 }
 
-// NewHTTP makes the server and takes the address, so that one in use is noticed at start. The address is given back when Run
-// ends, or by Close.
+// NewHTTP makes the server and takes the address, so that one in use is noticed at start. The address is given back
+// when Run ends, or by Close.
 func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 	if cfg.Logger == nil {
 		return nil, errors.New("http: a logger is required")

@@ -215,6 +215,38 @@ func TestRequestsEndBeforeTheirTime(t *testing.T) {
 	}
 }
 
+func TestClientThatLeavesIsNoFailure(t *testing.T) {
+	t.Parallel()
+	entered := make(chan struct{})
+	var log lockedBuffer
+	url := serve(t, service.HTTPConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(h *service.HTTP) {
+		h.Echo.GET("/slow", func(c echo.Context) error {
+			close(entered)
+			<-c.Request().Context().Done()
+			return c.Request().Context().Err()
+		})
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, "GET", url+"/slow", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-entered
+		cancel()
+	}()
+	if response, err := client.Do(request); err == nil {
+		response.Body.Close()
+		t.Error("it was answered")
+	}
+	waitUntil(t, func() bool {
+		return strings.Contains(call(t, "GET", url+"/metrics", nil).body, `route="/slow",status="499"} 1`)
+	})
+	if strings.Contains(log.String(), "level=WARN") || strings.Contains(log.String(), "level=ERROR") {
+		t.Errorf("the log complains:\n%s", log.String())
+	}
+}
+
 func TestRoutesWaitForTheStart(t *testing.T) {
 	t.Parallel()
 	started := make(chan struct{})

@@ -19,8 +19,8 @@ type Configuration interface{ Common() Config }
 // Defaults are a service's own defaults by variable name, e.g. HTTP_ADDR; they win over the envDefault tag.
 type Defaults map[string]string
 
-// Invalid is one wrong value: the variable's name and what is wanted instead. The value itself is added by Load, which knows
-// the secret ones.
+// Invalid is one wrong value: the variable's name and what is wanted instead. The value itself is added by Load, which
+// knows the secret ones.
 type Invalid struct{ Name, Wanted string }
 
 // Validator is implemented by a configuration struct, or one embedded in it, that has rules beyond its fields' types. The
@@ -155,8 +155,8 @@ func findings(cfg reflect.Value) (wrong []Invalid) {
 	return wrong
 }
 
-// describe writes one line for each wrong variable, in the order of the struct. The first finding about a variable counts: what a
-// rule says about a value that was not even read would mislead.
+// describe writes one line for each wrong variable, in the order of the struct. The first finding about a variable
+// counts: what a rule says about a value that was not even read would mislead.
 func describe(wrong []Invalid, fields []variable, values map[string]string) *ConfigError {
 	first := make(map[string]string)
 	var names []string

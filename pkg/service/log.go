@@ -5,17 +5,29 @@ import (
 	"io"
 	"log/slog"
 	"regexp"
+	"strings"
 )
 
 // NewLogger makes the logger of a service. Every line carries the service's name and, when its context is that of a
 // trace, the trace_id.
 func NewLogger(w io.Writer, name string, level slog.Leveler, format LogFormat) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
 	var handler slog.Handler = slog.NewJSONHandler(w, options)
 	if format == "text" {
 		handler = slog.NewTextHandler(w, options)
 	}
 	return slog.New(traced{handler}).With("service", name)
+}
+
+// readable writes a duration as people do ("5s", not 5000000000), and leaves out an id that is not known.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	switch {
+	case a.Value.Kind() == slog.KindDuration:
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	case a.Value.Kind() == slog.KindString && a.Value.String() == "" && strings.HasSuffix(a.Key, "_id"):
+		return slog.Attr{}
+	}
+	return a
 }
 
 // traced adds the trace_id, so that the lines of one request or message can be found together over all services.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestLoggerNamesServiceAndTrace(t *testing.T) {
@@ -34,6 +35,16 @@ func TestLoggerWritesTextForPeople(t *testing.T) {
 	NewLogger(&out, "account", slog.LevelWarn, "text").Warn("slow", "took", "3s")
 	if !strings.HasSuffix(out.String(), "level=WARN msg=slow service=account took=3s\n") {
 		t.Errorf("got %q", out.String())
+	}
+}
+
+func TestLoggerWritesDurationsReadablyAndNoEmptyIDs(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	NewLogger(&out, "account", slog.LevelInfo, "json").Info("failed", "next_delay", 5*time.Second, "transfer_id", "", "message_id", "m")
+	line := out.String()
+	if !strings.Contains(line, `"next_delay":"5s"`) || !strings.Contains(line, `"message_id":"m"`) || strings.Contains(line, "transfer_id") {
+		t.Errorf("got %q", line)
 	}
 }
 

@@ -100,8 +100,8 @@ func guarded[C any](ctx context.Context, run func(context.Context, C, *slog.Logg
 	return run(ctx, cfg, log)
 }
 
-// untilSignal gives a context that ends on the first SIGTERM or SIGINT. The second one exits at once, for those who cannot wait for
-// the grace.
+// untilSignal gives a context that ends on the first SIGTERM or SIGINT. The second one exits at once, for those who
+// cannot wait for the grace.
 func untilSignal(log *slog.Logger) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)

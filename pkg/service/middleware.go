@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// httpMetrics counts and times requests. Labels are routes as they were registered, never paths, so that clients cannot make new
-// series.
+// httpMetrics counts and times requests. Labels are routes as they were registered, never paths, so that clients cannot
+// make new series.
 type httpMetrics struct {
 	duration *prometheus.HistogramVec
 	running  prometheus.Gauge
@@ -92,8 +92,8 @@ func (h *HTTP) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// deadline ends the request's context early enough for an answer within ten seconds. The request gets its own context back afterwards,
-// so that the error handler can tell a client that left from a time that ran out.
+// deadline ends the request's context early enough for an answer within ten seconds. The request gets its own context
+// back afterwards, so that the error handler can tell a client that left from a time that ran out.
 func (h *HTTP) deadline(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		whole := c.Request()

@@ -17,10 +17,10 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// Migrate brings the schema up to date with the goose migrations in the root of migrations. Several replicas may do so at once: a
-// session advisory lock lets one work while the others wait. While the server is missing, starting or not set up yet (no such database or
-// role), it waits, says so once per change of reason, and tries again with jittered backoff until ctx ends. An error of a
-// migration itself ends it.
+// Migrate brings the schema up to date with the goose migrations in the root of migrations. Several replicas may do so
+// at once: a session advisory lock lets one work while the others wait. While the server is missing, starting or not
+// set up yet (no such database or role), it waits, says so once per change of reason, and tries again with jittered
+// backoff until ctx ends. An error of a migration itself ends it.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, migrations fs.FS, log *slog.Logger) error {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 100*time.Millisecond, 3*time.Second
@@ -64,9 +64,9 @@ func awayBecause(err error) string {
 	}
 }
 
-// migrate takes the lock on a connection of its own and keeps it as long as that lives: nothing can leave it locked. It waits for the lock inside the
-// server, so that the next replica goes on the moment the first is done; goose's own locker asks again every few seconds, and does
-// not cover the making of its version table.
+// migrate takes the lock on a connection of its own and keeps it as long as that lives: nothing can leave it locked. It
+// waits for the lock inside the server, so that the next replica goes on the moment the first is done; goose's own
+// locker asks again every few seconds, and does not cover the making of its version table.
 func migrate(ctx context.Context, pool *pgxpool.Pool, migrations fs.FS, log *slog.Logger) error {
 	locked, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
 	if err != nil {

@@ -77,7 +77,8 @@ func (h *HTTP) answerReady(c echo.Context) error {
 	}
 	c.Response().Header().Set(echo.HeaderContentType, "application/problem+json")
 	c.Response().Header().Set("Retry-After", "2")
-	writeJSON(c, http.StatusServiceUnavailable, notReady{*NewProblem(http.StatusServiceUnavailable, "The service is not ready; checks has the reasons."), false, said})
+	problem := NewProblem(http.StatusServiceUnavailable, "The service is not ready; checks has the reasons.")
+	writeJSON(c, problem.Status, notReady{Problem: *problem, Ready: false, Checks: said})
 	return nil
 }
 

@@ -124,7 +124,7 @@ func (h *HTTP) problemOf(c echo.Context, err error) *Problem {
 	case errors.Is(c.Request().Context().Err(), context.Canceled):
 		return NewProblem(statusClientGone, "")
 	case errors.Is(err, context.DeadlineExceeded), TransientDB(err):
-		return Unavailable("The database is not available right now. Nothing is known to have been changed; the same call may be made again.", err)
+		return Unavailable("The database is not available right now; the same call may be made again.", err)
 	}
 	problem = NewProblem(http.StatusInternalServerError, "Something went wrong here; the log has the reason.")
 	problem.Cause = err

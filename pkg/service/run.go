@@ -24,8 +24,8 @@ type Component struct {
 // so what takes in work stops first, and what carries its results away stops last. It stops when ctx ends (nil is returned)
 // or when a component ends by itself (its error is returned, with the component's name).
 //
-// Run returns within grace of the stop. Once nine tenths of it are used up, all that is left is told to stop at the same time, and
-// what still has not ended after the last tenth is named in an error and abandoned.
+// Run returns within grace of the stop. Once nine tenths of it are used up, all that is left is told to stop at the
+// same time, and what still has not ended after the last tenth is named in an error and abandoned.
 func Run(ctx context.Context, grace time.Duration, log *slog.Logger, components ...Component) error {
 	for i, c := range components {
 		if c.Run == nil {

@@ -32,7 +32,8 @@ func StartTracing(ctx context.Context, name string, log *slog.Logger) (stop func
 		return nil, fmt.Errorf("make the span exporter: %w", err)
 	}
 	// What the environment says wins: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES.
-	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attribute.String("service.name", name)), resource.WithFromEnv())
+	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
+		resource.WithAttributes(attribute.String("service.name", name)), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("describe the service to the collector: %w", err)
 	}
@@ -89,7 +90,9 @@ func TraceID(ctx context.Context) string {
 
 // StartSpan starts a span below the one in ctx; end records the error, if any, and ends it. When nothing is exported both
 // cost next to nothing.
-func StartSpan(ctx context.Context, name string, kind trace.SpanKind, attributes ...attribute.KeyValue) (_ context.Context, end func(error)) {
+func StartSpan(
+	ctx context.Context, name string, kind trace.SpanKind, attributes ...attribute.KeyValue,
+) (_ context.Context, end func(error)) {
 	ctx, span := otel.Tracer(tracerName).Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attributes...))
 	return ctx, func(err error) {
 		if err != nil {

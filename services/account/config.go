@@ -8,7 +8,9 @@ import (
 	"example.com/banking/pkg/service"
 )
 
-// config is the environment of account. Its own defaults are in main.
+var defaults = service.Defaults{"HTTP_ADDR": "127.0.0.1:8081"}
+
+// config is the environment of account.
 type config struct {
 	service.Config
 	service.MessagingConfig

@@ -58,7 +58,7 @@ func (e *edge) call(t *testing.T, method, path, body string) answer {
 	return call(t, e.client, method, e.url+path, body)
 }
 
-func call(t *testing.T, client *http.Client, method, url, body string) answer {
+func call(t testing.TB, client *http.Client, method, url, body string) answer {
 	t.Helper()
 	var content io.Reader
 	if body != "" {
@@ -84,7 +84,7 @@ func call(t *testing.T, client *http.Client, method, url, body string) answer {
 }
 
 // answered decodes the body of an answer that must have the status.
-func answered[T any](t *testing.T, a answer, status int) T {
+func answered[T any](t testing.TB, a answer, status int) T {
 	t.Helper()
 	var into T
 	if a.status != status {

@@ -7,5 +7,5 @@ import "example.com/banking/pkg/service"
 const serviceName = "account"
 
 func main() {
-	service.Main(serviceName, service.Defaults{"HTTP_ADDR": "127.0.0.1:8081"}, run)
+	service.Main(serviceName, defaults, run)
 }

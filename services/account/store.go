@@ -105,7 +105,7 @@ where (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3`
 
 // accounts reads one page, newest first, and one row more if there is one.
 func (s *store) accounts(ctx context.Context, page service.Page) ([]storedAccount, error) {
-	from := start(page)
+	from := pageStart(page)
 	rows, _ := s.pool.Query(ctx, selectAccounts, from.Time, from.ID, page.Limit+1)
 	accounts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (storedAccount, error) { return scanAccount(row) })
 	if err != nil {
@@ -114,9 +114,9 @@ func (s *store) accounts(ctx context.Context, page service.Page) ([]storedAccoun
 	return accounts, nil
 }
 
-// start is the row behind which a page of a list begins that is read from the newest row down. Without a cursor it lies behind
+// pageStart is the row behind which a page of a list begins that is read from the newest row down. Without a cursor it lies behind
 // every row there can be, so that the first page is read by the same statement and plan as all others.
-func start(page service.Page) service.Cursor {
+func pageStart(page service.Page) service.Cursor {
 	if page.After != nil {
 		return *page.After
 	}
@@ -141,7 +141,7 @@ const existsAccount = `select exists (select from accounts where id = $1)`
 
 // statement reads one page of an account's entries, newest first, and one row more if there is one.
 func (s *store) statement(ctx context.Context, account uuid.UUID, page service.Page) ([]postedEntry, error) {
-	rows, _ := s.pool.Query(ctx, selectStatement, account, start(page).ID, page.Limit+1)
+	rows, _ := s.pool.Query(ctx, selectStatement, account, pageStart(page).ID, page.Limit+1)
 	entries, err := pgx.CollectRows(rows, pgx.RowToStructByPos[postedEntry])
 	if err != nil {
 		return nil, fmt.Errorf("read statement: %w", err)

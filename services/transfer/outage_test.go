@@ -4,11 +4,13 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"example.com/banking/internal/testenv"
 	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/service/openapitest"
 )
 
 // With the broker away transfers are accepted all the same; they go on when it is back.
@@ -41,6 +43,18 @@ func TestTransfersAreAcceptedWithoutTheBroker(t *testing.T) {
 	}
 	b.awaitReady()
 	b.nothingParked()
+}
+
+func TestReadinessSaysWhyNot(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	b.url, b.stop = b.replica("AMQP_URL=amqp://guest:guest@127.0.0.1:1/")
+	b.client = &http.Client{Transport: openapitest.New(t, openAPI, nil)}
+	b.eventually("transfers are accepted", func() bool { return b.call(http.MethodGet, "/transfers/summary", "").StatusCode == http.StatusOK })
+	a := b.call(http.MethodGet, "/readyz", "")
+	if a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(a.body), `"broker"`) || !strings.Contains(string(a.body), `"database":"ok"`) {
+		t.Errorf("readyz answers %d %s", a.StatusCode, a.body)
+	}
 }
 
 // With the database away, whether it refuses or just says nothing, every call gets its 503 within ten seconds, and afterwards

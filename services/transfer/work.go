@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
 	"example.com/banking/pkg/retry"
+	"example.com/banking/pkg/service"
 	"example.com/banking/services/transfer/lifecycle"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -194,8 +196,12 @@ func (w *work) saveOutcomes(b *pgx.Batch) {
 	b.Queue(addOutcomes, outcomes, counts)
 }
 
-// outgoing puts what a transfer says into an envelope.
+// outgoing puts what a transfer says into an envelope. It goes on in the trace of what caused it, or starts one when whoever sent
+// that had none.
 func outgoing(m contract.Message, cause, traceParent string, at time.Time) (outbox.Message, error) {
+	if traceParent == "" {
+		traceParent = service.TraceParent(context.Background())
+	}
 	data, err := m.Data.Encode()
 	if err != nil {
 		return outbox.Message{}, err

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -145,7 +146,7 @@ func (r *replica) stop() int {
 	r.t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_ = r.cmd.Process.Signal(os.Interrupt)
+	_ = r.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-r.done:
 	case <-time.After(60 * time.Second):

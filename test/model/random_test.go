@@ -24,7 +24,7 @@ func TestRandomRunsOfTransfersThatShareAccounts(t *testing.T) {
 		first = uint64(time.Now().UnixNano())
 	}
 	t.Logf("to repeat: go test ./test/model -run %s -seed %d", t.Name(), first)
-	const runs = 400
+	const runs = 200
 	for run := range uint64(runs) {
 		random := rand.New(rand.NewPCG(first, run))
 		if broken := wander(randomWorld(random), random, 150); broken != nil {

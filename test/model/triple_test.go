@@ -13,11 +13,7 @@ import (
 func TestEveryMessageThreeTimesInEveryOrder(t *testing.T) {
 	t.Parallel()
 	for _, inbox := range []bool{true, false} {
-		for _, s := range []scenario{
-			{name: "completed", source: 100},
-			{name: "rejected", source: 29},
-			{name: "refunded", source: 100, destination: -1},
-		} {
+		for _, s := range outcomes {
 			t.Run(fmt.Sprintf("%s, inbox %t", s.name, inbox), func(t *testing.T) {
 				t.Parallel()
 				ends := map[string]bool{}

@@ -21,9 +21,10 @@ const superuser = "postgres"
 
 // postgres is the PostgreSQL half of a pair.
 type postgres struct {
-	dir   string          // what the server's user can reach and owns
-	user  *supervise.User // nil: the calling user
-	child *supervise.Child
+	dir    string          // what the server's user can reach and owns
+	user   *supervise.User // nil: the calling user
+	child  *supervise.Child
+	killed bool // since its last start
 }
 
 // placePostgres decides who runs PostgreSQL and where its data lies. The server refuses to run as root, so root hands it to
@@ -111,6 +112,23 @@ func (s *Servers) StartPostgres(ctx context.Context) error {
 			return err
 		}
 	}
+	// The backends of a killed server take a moment to notice. Until the last has gone, a new server refuses to start.
+	tick := time.NewTicker(probeInterval)
+	defer tick.Stop()
+	err := s.runPostgres(ctx, data)
+	for s.pg.killed && errors.Is(err, errEndedEarly) && ctx.Err() == nil {
+		<-tick.C
+		err = s.runPostgres(ctx, data)
+	}
+	if err != nil {
+		return err
+	}
+	s.pg.killed = false
+	_, _ = fmt.Fprintf(s.cfg.Log, "PostgreSQL is ready on port %d (%.1f s)\n", s.access.PostgresPort, time.Since(began).Seconds())
+	return nil
+}
+
+func (s *Servers) runPostgres(ctx context.Context, data string) error {
 	log := filepath.Join(s.cfg.Dir, "log", "postgres.log")
 	stop := syscall.SIGINT // fast shutdown: ends sessions, writes a checkpoint
 	if s.cfg.Ephemeral {
@@ -132,18 +150,13 @@ func (s *Servers) StartPostgres(ctx context.Context) error {
 		return err
 	}
 	s.pg.child = child
-	err = awaitReady(ctx, "PostgreSQL", child, log, func(ctx context.Context) error {
+	return awaitReady(ctx, "PostgreSQL", child, log, func(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, s.Addresses().PostgresURL)
 		if err != nil {
 			return err
 		}
 		return conn.Close(ctx)
 	})
-	if err != nil {
-		return err
-	}
-	_, _ = fmt.Fprintf(s.cfg.Log, "PostgreSQL is ready on port %d (%.1f s)\n", s.access.PostgresPort, time.Since(began).Seconds())
-	return nil
 }
 
 // initdb makes the cluster in a folder beside data and then renames it, so that an interrupted run is never
@@ -190,7 +203,10 @@ func (s *Servers) StopPostgres() error {
 }
 
 // KillPostgres ends PostgreSQL's main process with SIGKILL; its backends notice and end too.
-func (s *Servers) KillPostgres() error { return s.pg.child.Kill() }
+func (s *Servers) KillPostgres() error {
+	s.pg.killed = true
+	return s.pg.child.Kill()
+}
 
 // PostgresDone is closed when the PostgreSQL that runs now has ended.
 func (s *Servers) PostgresDone() <-chan struct{} { return s.pg.child.Done() }

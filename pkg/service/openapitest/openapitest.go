@@ -33,8 +33,8 @@ type Transport struct {
 	seen map[string]bool
 }
 
-// New reads the document, which must be valid itself. Answers come from base, nil for a transport of its own that is closed when the
-// test ends.
+// New reads the document, which must be valid itself. Answers come from base, nil for a transport of its own that is
+// closed when the test ends.
 func New(t testing.TB, document []byte, base http.RoundTripper) *Transport {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(document)
@@ -73,7 +73,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if err := t.check(r, asked, answer, said); err != nil {
-		t.t.Errorf("%s %s answered %d, which the OpenAPI document does not allow: %v\nbody: %.2000s", r.Method, r.URL.Path, answer.StatusCode, err, said)
+		t.t.Errorf("%s %s answered %d, which the OpenAPI document does not allow: %v\nbody: %.2000s",
+			r.Method, r.URL.Path, answer.StatusCode, err, said)
 	}
 	return answer, nil
 }

@@ -1,0 +1,88 @@
+# make help lists the targets.
+
+BIN      := bin
+SERVICES := $(notdir $(patsubst %/main.go,%,$(wildcard services/*/main.go)))
+GOFILES  := $(shell find cmd internal pkg services test -name '*.go' 2>/dev/null)
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@latest
+
+# Without version control stamps: asking git fails in a clone that another user owns.
+BUILD_FLAGS := -buildvcs=false
+
+# Tests of two packages at a time suit two cores; they share one pair of servers.
+TEST_PARALLEL ?= 2
+TEST_TIMEOUT  ?= 10m
+TEST_FLAGS    ?=
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: up
+up: install build ## Start servers and services here; Ctrl-C stops them, the data stays
+	@exec $(BIN)/bank up
+
+.PHONY: down
+down: build ## Stop a bank that runs in the background (bank up --detach)
+	@$(BIN)/bank down
+
+.PHONY: demo
+demo: install build ## Start everything, take a guided tour that checks itself, stop
+	@exec $(BIN)/bank demo
+
+.PHONY: test
+test: install-test ## Run all tests with the race detector, on private servers
+	go run ./internal/testenv/hold go test -race -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
+.PHONY: test-compose
+test-compose: ## Start the Docker composition and check it; needs a container engine
+	test/compose/run.sh
+
+.PHONY: build
+build: check-go ## Build bank and the services into bin/
+	@mkdir -p $(BIN)
+	CGO_ENABLED=0 go build -trimpath $(BUILD_FLAGS) -o $(BIN)/ ./cmd/... $(addprefix ./services/,$(SERVICES))
+
+.PHONY: lint
+lint: check-go lint-go lint-sh ## Run all linters
+
+.PHONY: lint-go
+lint-go: ## gofmt, go vet, staticcheck
+	@unformatted=$$(gofmt -l $(GOFILES)); \
+	if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	go run $(STATICCHECK) ./...
+
+.PHONY: lint-sh
+lint-sh: ## shellcheck, where it is installed
+	@if command -v shellcheck >/dev/null; then shellcheck deploy/*.sh test/compose/*.sh .ci/run; \
+	else echo "shellcheck is not installed: shell scripts are not checked"; fi
+
+.PHONY: vuln
+vuln: check-go ## Look for known vulnerabilities; needs vuln.go.dev
+	go run $(GOVULNCHECK) ./...
+
+.PHONY: fmt
+fmt: check-go ## Format the Go code
+	gofmt -w $(GOFILES)
+
+.PHONY: install
+install: check-go ## Install PostgreSQL and RabbitMQ when missing, or say what to install
+	@deploy/install.sh servers
+
+.PHONY: install-test
+install-test: check-go
+	@deploy/install.sh servers race
+
+.PHONY: check-go
+check-go:
+	@deploy/check-go.sh
+
+.PHONY: clean
+clean: ## Stop a bank that runs here and remove its data and the built programs
+	@if [ -x $(BIN)/bank ]; then $(BIN)/bank down; fi
+	@if [ -L .bank/servers/postgres ]; then rm -rf "$$(readlink .bank/servers/postgres)"; fi
+	rm -rf .bank $(BIN)

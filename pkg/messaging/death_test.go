@@ -1,0 +1,158 @@
+package messaging
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+const mainQueue = "main"
+
+func entry(queue, reason string, count any) amqp.Table {
+	return amqp.Table{
+		"queue": queue, "reason": reason, "count": count, "exchange": "events", "routing-keys": []any{"some.key", "cc"},
+		"time": time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC),
+	}
+}
+
+func own(more amqp.Table) amqp.Table {
+	headers := amqp.Table{"x-first-death-reason": "rejected", "x-first-death-queue": mainQueue, "x-first-death-exchange": "events"}
+	for name, value := range more {
+		headers[name] = value
+	}
+	return headers
+}
+
+func TestReadHistory(t *testing.T) {
+	t.Parallel()
+	lap := []any{entry("retry", "expired", int64(2)), entry(mainQueue, "rejected", int64(2))}
+	for name, c := range map[string]struct {
+		headers              amqp.Table
+		spent                int64
+		nonsense, rejectable bool
+	}{
+		"no headers":                     {nil, 0, false, true},
+		"foreign headers":                {amqp.Table{"x-foreign": "x", "traceparent": "y"}, 0, false, true},
+		"a broker's lap":                 {own(amqp.Table{"x-death": lap, "x-last-death-reason": "expired"}), 2, false, true},
+		"in scrambled order":             {own(amqp.Table{"x-death": []any{entry("a", "rejected", int64(9)), lap[1], lap[0]}}), 2, false, true},
+		"with a delivery limit":          {own(amqp.Table{"x-death": []any{entry(mainQueue, "delivery_limit", int64(3)), lap[1]}}), 5, false, true},
+		"only a delivery limit":          {amqp.Table{"x-death": []any{entry(mainQueue, "delivery_limit", int64(3))}}, 3, false, false},
+		"an expiry in our queue":         {own(amqp.Table{"x-death": []any{entry(mainQueue, "expired", int64(3))}}), 0, false, false},
+		"no first death":                 {amqp.Table{"x-death": lap}, 2, false, false},
+		"a first death elsewhere":        {own(amqp.Table{"x-death": lap, "x-first-death-queue": "other"}), 2, false, false},
+		"a first death by expiry":        {own(amqp.Table{"x-death": lap, "x-first-death-reason": "expired"}), 2, false, false},
+		"deaths that are no tables":      {own(amqp.Table{"x-death": []any{int64(1), lap[1]}}), 2, true, false},
+		"no array":                       {own(amqp.Table{"x-death": amqp.Table{}}), 0, true, false},
+		"an int32 count":                 {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", int32(2))}}), 2, false, true},
+		"an int16 count":                 {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", int16(2))}}), 2, false, true},
+		"a byte count":                   {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", byte(2))}}), 2, false, true},
+		"a count as text":                {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", "2")}}), 0, true, false},
+		"a fraction":                     {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", 2.0)}}), 0, true, false},
+		"a count below one":              {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", int64(0))}}), 0, true, false},
+		"counts beyond any":              {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", int64(math.MaxInt64)), entry(mainQueue, "delivery_limit", int64(math.MaxInt64))}}), 1 << 30, false, true},
+		"our own attempts":               {amqp.Table{"Banking-Attempts": int64(2)}, 2, false, false},
+		"our own beside the retry queue": {amqp.Table{"Banking-Attempts": int64(2), "x-death": []any{entry("retry", "expired", int64(1))}, "x-first-death-reason": "expired", "x-first-death-queue": "retry"}, 2, false, false},
+		"our own win":                    {own(amqp.Table{"Banking-Attempts": int64(1), "x-death": lap}), 1, false, false},
+		"our own as text":                {amqp.Table{"Banking-Attempts": "2"}, 0, true, false},
+		"our own below zero":             {amqp.Table{"Banking-Attempts": int64(-1)}, 0, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := readHistory(c.headers, mainQueue)
+			if h.spent != c.spent || h.nonsense != c.nonsense || h.rejectable != c.rejectable {
+				t.Errorf("got %+v, want %+v", h, c)
+			}
+		})
+	}
+}
+
+func TestHistoryKnowsTheOrigin(t *testing.T) {
+	t.Parallel()
+	lap := own(amqp.Table{"x-death": []any{entry("retry", "expired", int64(1)), entry(mainQueue, "rejected", int64(1))}})
+	h := readHistory(lap, mainQueue)
+	if !h.known || h.exchange != "events" || h.routingKey != "some.key" || !h.firstFailed.Equal(time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC)) {
+		t.Errorf("from the broker's lap: %+v", h)
+	}
+	lap[HeaderOriginExchange], lap[HeaderOriginRoutingKey], lap[HeaderFirstFailedAt] = "first", "first.key", "2026-11-29T10:00:00Z"
+	h = readHistory(lap, mainQueue)
+	if h.exchange != "first" || h.routingKey != "first.key" || h.firstFailed.Day() != 29 {
+		t.Errorf("from our own headers: %+v", h)
+	}
+	d := delivery{Delivery: amqp.Delivery{Exchange: "e", RoutingKey: "k"}}
+	if exchange, key := d.origin(); exchange != "e" || key != "k" {
+		t.Errorf("without any: %s, %s", exchange, key)
+	}
+}
+
+func TestAge(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	ago := func(hours int) time.Time { return now.Add(-time.Duration(hours) * time.Hour) }
+	for name, c := range map[string]struct {
+		d    delivery
+		want time.Duration
+	}{
+		"nothing tells":                {delivery{}, 0},
+		"the body first":               {delivery{msg: Message{Envelope: Envelope{OccurredAt: ago(1)}}, Delivery: amqp.Delivery{Timestamp: ago(2)}}, time.Hour},
+		"then our header":              {delivery{Delivery: amqp.Delivery{Timestamp: ago(2), Headers: amqp.Table{HeaderFirstFailedAt: stamp(ago(3))}}}, 3 * time.Hour},
+		"then the timestamp":           {delivery{Delivery: amqp.Delivery{Timestamp: ago(2)}, past: history{firstDeath: ago(5)}}, 2 * time.Hour},
+		"then the first death":         {delivery{past: history{firstDeath: ago(5)}}, 5 * time.Hour},
+		"a replay starts anew":         {delivery{msg: Message{Envelope: Envelope{OccurredAt: ago(9)}}, Delivery: amqp.Delivery{Headers: amqp.Table{HeaderReplayedAt: stamp(ago(1))}}}, time.Hour},
+		"an absurd time is ignored":    {delivery{Delivery: amqp.Delivery{Timestamp: time.Unix(1, 0)}, past: history{firstDeath: ago(5)}}, 5 * time.Hour},
+		"so is one in the future":      {delivery{Delivery: amqp.Delivery{Timestamp: now.Add(25 * time.Hour)}, past: history{firstDeath: ago(5)}}, 5 * time.Hour},
+		"clocks that differ a bit":     {delivery{Delivery: amqp.Delivery{Timestamp: now.Add(time.Minute)}}, 0},
+		"a header that makes no sense": {delivery{Delivery: amqp.Delivery{Headers: amqp.Table{HeaderFirstFailedAt: int64(3)}, Timestamp: ago(2)}}, 2 * time.Hour},
+	} {
+		if got := c.d.age(now); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestRepublishableDropsWhatBrokersCountAndRouteBy(t *testing.T) {
+	t.Parallel()
+	kept := republishable(amqp.Table{
+		"x-death": []any{}, "x-first-death-queue": "q", "x-last-death-reason": "r", "x-delivery-count": int64(1), "CC": []any{"x"}, "BCC": []any{"y"},
+		"Banking-Attempts": int64(1), "Banking-Correlation": "#1", "traceparent": "t", "x-foreign": int32(1), "x-replay-count": int64(1),
+	})
+	if len(kept) != 3 || kept["traceparent"] != "t" || kept["x-foreign"] != int32(1) || kept["x-replay-count"] != int64(1) {
+		t.Errorf("kept %v", kept)
+	}
+}
+
+func TestShrinkDropsTheLargestAndSaysSo(t *testing.T) {
+	t.Parallel()
+	headers := amqp.Table{"small": "s", "b": strings.Repeat("b", 30<<10), "a": strings.Repeat("a", 40<<10), "odd": uint64(1), "c": []any{strings.Repeat("c", 20<<10)}}
+	shrink(headers)
+	if headers[HeaderDropped] != "odd, a, b" || headers["small"] != "s" || headers["c"] == nil || len(headers) != 3 {
+		t.Errorf("dropped %v, kept %d", headers[HeaderDropped], len(headers))
+	}
+	fitting := amqp.Table{"a": strings.Repeat("a", 40<<10)}
+	shrink(fitting)
+	if len(fitting) != 1 || fitting["a"] == nil {
+		t.Error("headers that fit were touched")
+	}
+}
+
+func TestPlainText(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		in    string
+		limit int
+		want  string
+	}{
+		{"as it is", 100, "as it is"},
+		{"a\nb\x00c\x7fd\u0085e", 100, "a b c d e"},
+		{"\xffx\xc3", 100, "\uFFFDx\uFFFD"},
+		{"éé", 3, "é"},
+		{"\xff\xff", 4, "\uFFFD"},
+		{"", 0, ""},
+	} {
+		if got := plainText(c.in, c.limit); got != c.want {
+			t.Errorf("plainText(%q, %d) = %q, want %q", c.in, c.limit, got, c.want)
+		}
+	}
+}

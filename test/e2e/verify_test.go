@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"example.com/banking/internal/testenv"
+)
+
+// A check that cannot fail proves nothing: each fault is planted by hand into a system that has come to rest, must be found by the
+// check that is there for it, and is taken back again.
+func TestVerifyFindsPlantedFaults(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, testenv.New(t), 1, nil)
+	customers := b.open(3, 100_000)
+	completed, err := b.send(customers[0], customers[1], 2_500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, answer := call("POST", b.accounts[0].url+"/accounts/"+customers[2]+"/freeze", nil); status != 200 {
+		t.Fatalf("freezing: %d %s", status, answer)
+	}
+	if _, err := b.send(customers[0], customers[2], 500); err != nil { // one that is refunded
+		t.Fatal(err)
+	}
+	b.awaitSettled(2, time.Minute)
+	b.verify()
+
+	faults := []struct {
+		name     string
+		check    string // the one that must find it
+		offender string // what it must name
+		database string
+		plant    string
+	}{
+		{"an entry lost", "conservation", "EUR", "ACCOUNT_DATABASE_URL",
+			`delete from entries where transfer_id = $1 and ledger = 'TRANSIT' and kind = 'CREDIT'`},
+		{"a balance changed", "balances", customers[1], "ACCOUNT_DATABASE_URL",
+			`update accounts set balance_minor = balance_minor + 1 where id = (select destination_account_id from legs where id = $1)`},
+		{"half a movement", "booked once", completed, "ACCOUNT_DATABASE_URL",
+			`delete from entries where transfer_id = $1 and kind = 'CREDIT' and ledger = 'CUSTOMER'`},
+		{"a leg that says something else", "legs", completed, "ACCOUNT_DATABASE_URL",
+			`update legs set state = 'DEBITED' where id = $1`},
+		{"a status without its fact", "facts", completed, "TRANSFER_DATABASE_URL",
+			`delete from facts where transfer_id = $1 and fact = 'CREDITED'`},
+		{"a transfer counted twice", "summary", "COMPLETED", "TRANSFER_DATABASE_URL",
+			`insert into outcome_counts select 'COMPLETED', 1 from transfers where id = $1`},
+		{"two stories", "agreement", completed, "ACCOUNT_DATABASE_URL",
+			`update legs set state = 'REFUNDED' where id = $1`},
+		{"an answer lost", "messages", completed, "TRANSFER_DATABASE_URL",
+			`update transfers set status = 'DEBITED' where id = $1`},
+		{"a message that the broker refuses", "quarantine", "set aside", "TRANSFER_DATABASE_URL",
+			`insert into outbox (message_id, type, routing_key, body, mandatory, occurred_at, set_aside_at)
+			 select id, 'T', 'k', '{', true, now(), now() from transfers where id = $1`},
+	}
+	for _, fault := range faults {
+		conn, err := pgx.Connect(t.Context(), b.env[fault.database])
+		if err != nil {
+			t.Fatal(err)
+		}
+		undo := remember(t, conn)
+		tag, err := conn.Exec(t.Context(), fault.plant, completed)
+		if err != nil || tag.RowsAffected() == 0 {
+			t.Fatalf("planting %q: %v, %s", fault.name, err, tag)
+		}
+		out, err := b.command("verify", "--json", "--wait", "0s")
+		if err == nil {
+			t.Errorf("%s: bank verify ended with success", fault.name)
+		}
+		expectBroken(t, fault.name, out, fault.check, fault.offender)
+		undo()
+		_ = conn.Close(t.Context())
+	}
+	b.verify()
+}
+
+// remember copies every table of a database and returns what puts the rows back.
+func remember(t *testing.T, conn *pgx.Conn) func() {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), `select tablename from pg_tables where schemaname = 'public' and tablename not like 'goose%'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec := func(sql string) {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	for _, table := range tables {
+		exec(`drop table if exists pg_temp.kept_` + table)
+		exec(`create temporary table kept_` + table + ` as table ` + table)
+	}
+	return func() {
+		for _, table := range tables {
+			exec(`delete from ` + table)
+			exec(restore(t, conn, table))
+		}
+	}
+}
+
+// restore is the statement that copies the kept rows back, generated columns aside.
+func restore(t *testing.T, conn *pgx.Conn, table string) string {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), `select quote_ident(attname) from pg_attribute
+		where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = ''`, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := strings.Join(columns, ", ")
+	return `insert into ` + table + ` (` + list + `) overriding system value select ` + list + ` from kept_` + table
+}
+
+func expectBroken(t *testing.T, fault string, out []byte, check, offender string) {
+	t.Helper()
+	// Behind the document stands the complaint for people.
+	var report struct {
+		Checks []struct {
+			Name, Verdict string
+			Offenders     []string
+		}
+	}
+	if err := json.NewDecoder(strings.NewReader(string(out))).Decode(&report); err != nil {
+		t.Errorf("%s: %v in %s", fault, err, out)
+		return
+	}
+	for _, c := range report.Checks {
+		if c.Name == check && c.Verdict == "broken" && strings.Contains(strings.Join(c.Offenders, "\n"), offender) {
+			return
+		}
+	}
+	t.Errorf("%s: %q does not name %s:\n%s", fault, check, offender, out)
+}
