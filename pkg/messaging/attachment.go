@@ -97,9 +97,10 @@ func (a *attachment) run(ctx context.Context) {
 	}
 }
 
-// full says whether no more deliveries are taken: so many wait here that the next ones had better wait at the broker.
+// full says whether no more deliveries are taken: the next batch is complete, or so many messages wait here that the
+// next ones had better wait at the broker.
 func (a *attachment) full() bool {
-	return len(a.waiting) > 0 && 2*len(a.waiting) >= a.consumer.Prefetch
+	return len(a.ready) >= a.consumer.BatchSize || len(a.waiting) > 0 && 2*len(a.waiting) >= a.consumer.Prefetch
 }
 
 // pause is the time until something is due.
@@ -131,7 +132,7 @@ func (a *attachment) take(d amqp.Delivery) {
 
 // takeMore takes what has come meanwhile, so that a batch is not made of the first one alone.
 func (a *attachment) takeMore() {
-	for range a.consumer.BatchSize - 1 {
+	for !a.full() {
 		select {
 		case d, open := <-a.deliveries:
 			if !open {
@@ -221,10 +222,7 @@ func (a *attachment) wake(now time.Time) {
 }
 
 func (a *attachment) flush() {
-	if len(a.ledger.acks) == 0 {
-		return
-	}
-	a.link.consumeWire.together(func() { a.check(a.ledger.flush(a.ch)) })
+	a.check(a.ledger.flush(a.ch))
 }
 
 // check gives the link up when the channel does not take what we say.

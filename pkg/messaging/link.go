@@ -21,9 +21,9 @@ type link struct {
 	generation uint64
 	address    string // host and vhost, without credentials
 
-	publishing, consuming    *amqp.Connection
-	publishWire, consumeWire *wire
-	publisher                *publisher
+	publishing, consuming *amqp.Connection
+	publishWire           *wire
+	publisher             *publisher
 
 	m     sync.Mutex
 	wires []*wire
@@ -66,7 +66,7 @@ func (s *Session) open(ctx context.Context, uri amqp.URI) (*link, error) {
 		broken: make(chan struct{}), resumed: make(chan struct{}, 1), asks: make(chan chan error), mended: make(chan struct{}, 1),
 	}
 	err := l.within(ctx, "set up", func() (err error) {
-		if l.consuming, l.consumeWire, err = l.dial(ctx, uri, "consume"); err != nil {
+		if l.consuming, _, err = l.dial(ctx, uri, "consume"); err != nil {
 			return err
 		}
 		if l.publishing, l.publishWire, err = l.dial(ctx, uri, "publish"); err != nil {
@@ -102,7 +102,7 @@ func (l *link) dial(ctx context.Context, uri amqp.URI, purpose string) (*amqp.Co
 			if err != nil {
 				return nil, err
 			}
-			w = &wire{Conn: conn, timeout: s.WriteTimeout}
+			w = newWire(conn, s.WriteTimeout, func(err error) { l.fail(fmt.Errorf("write to the %s connection: %w", purpose, err)) })
 			l.track(w)
 			return w, w.SetDeadline(time.Now().Add(s.ConnectTimeout)) // cleared by the library after the handshake
 		},
@@ -193,13 +193,14 @@ func (l *link) watch() {
 }
 
 func (l *link) block(b amqp.Blocking) {
-	l.publishWire.patient.Store(b.Active)
 	if b.Active {
 		l.blocked.Store(&b.Reason)
+		l.publishWire.setPatient(true)
 		l.session.Logger.Warn("broker blocks publishing", "reason", b.Reason)
 		return
 	}
 	l.blocked.Store(nil)
+	l.publishWire.setPatient(false)
 	select {
 	case l.resumed <- struct{}{}:
 	default:

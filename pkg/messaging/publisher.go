@@ -115,9 +115,7 @@ func (p *publisher) run() {
 	for {
 		select {
 		case j := <-p.jobs:
-			if p.unblocked() {
-				p.write(j)
-			}
+			p.write(j)
 			close(j.written)
 		case <-p.life.ended:
 			if err := p.reopen(); err != nil {
@@ -173,17 +171,19 @@ func (p *publisher) open() error {
 
 func (p *publisher) write(j *job) {
 	j.life = p.life
-	p.link.publishWire.together(func() {
-		for i := range j.messages {
-			if err := p.writeOne(j, i); err != nil {
-				j.err = errors.Join(j.err, err)
-				var unpublishable *Unpublishable
-				if !errors.As(err, &unpublishable) {
-					return // the channel is gone
-				}
+	for i := range j.messages {
+		if !p.unblocked() {
+			j.err = p.link.why
+			return
+		}
+		if err := p.writeOne(j, i); err != nil {
+			j.err = errors.Join(j.err, err)
+			var unpublishable *Unpublishable
+			if !errors.As(err, &unpublishable) {
+				return // the channel is gone, or the caller
 			}
 		}
-	})
+	}
 }
 
 func (p *publisher) writeOne(j *job, i int) error {
@@ -256,9 +256,6 @@ func (p *publisher) publish(ctx context.Context, j *job, outcomes []Outcome) err
 		return p.link.why // the writer may be stuck; it ends with the connection
 	case <-ctx.Done():
 		return p.link.waiting(ctx.Err())
-	}
-	if j.life == nil {
-		return p.link.why
 	}
 	err := p.collect(ctx, j, outcomes)
 	if p.anyReturned(j, outcomes) {

@@ -9,21 +9,126 @@ import (
 	"time"
 )
 
-// wire is the network connection under an AMQP connection. The client library never limits a write, so a peer that stops
-// reading would hold its writer, and with it everyone who waits for that writer's lock, for ever.
+// wire is the network connection under an AMQP connection. Writing to it only fills a buffer, which one goroutine empties.
+//
+// The client library writes each frame for itself, under one lock, and without a limit in time. A peer that stops reading
+// would hold whoever writes, then everyone who waits for that lock, and last the library's own heartbeat, so that it
+// takes a living broker for dead. Here nobody waits for the peer, a peer that takes nothing for too long ends the
+// connection, and what is written while a packet is under way travels together in the next one.
 type wire struct {
 	net.Conn
-	timeout time.Duration // of one write
-	patient atomic.Bool   // while the broker blocks publishing, not reading is its right: a write may wait
+	timeout time.Duration // of a peer that takes nothing
+	failed  func(error)   // told once why writing ended
+	patient atomic.Bool   // while the broker blocks publishing, taking nothing is its right
 	last    atomic.Int64  // deadline set from outside, in Unix nanoseconds; 0 is none
+	drained chan struct{} // closed when the writing goroutine has ended
 
-	m      sync.Mutex
-	corked bool
-	buffer []byte
+	m       sync.Mutex
+	changed *sync.Cond // pending, broken or closing changed
+	pending []byte
+	broken  error
+	closing bool
 }
 
-// maxCorked is how many bytes wait at most before they are sent nevertheless.
-const maxCorked = 64 << 10
+// maxPending is how many bytes wait before a writer does. It lets memory stay small when the broker is slow.
+const maxPending = 1 << 20
+
+// lastWords is how long closing waits for what is still in the buffer.
+const lastWords = 100 * time.Millisecond
+
+func newWire(conn net.Conn, timeout time.Duration, failed func(error)) *wire {
+	w := &wire{Conn: conn, timeout: timeout, failed: failed, drained: make(chan struct{})}
+	w.changed = sync.NewCond(&w.m)
+	go w.run()
+	return w
+}
+
+// Write takes p over. While the broker blocks publishing it never waits: the caller may hold locks that the
+// heartbeat needs.
+func (w *wire) Write(p []byte) (int, error) {
+	w.m.Lock()
+	defer w.m.Unlock()
+	for len(w.pending) > maxPending && !w.patient.Load() && w.broken == nil && !w.closing {
+		w.changed.Wait()
+	}
+	switch {
+	case w.broken != nil:
+		return 0, w.broken
+	case w.closing:
+		return 0, net.ErrClosed
+	}
+	w.pending = append(w.pending, p...)
+	w.changed.Broadcast()
+	return len(p), nil
+}
+
+// run writes what is pending until the connection is closed or broken.
+func (w *wire) run() {
+	defer close(w.drained)
+	var out []byte
+	for {
+		w.m.Lock()
+		for len(w.pending) == 0 && !w.closing {
+			w.changed.Wait()
+		}
+		if len(w.pending) == 0 {
+			w.m.Unlock()
+			return
+		}
+		out, w.pending = w.pending, out[:0]
+		w.changed.Broadcast()
+		w.m.Unlock()
+		if err := w.send(out); err != nil {
+			w.fail(err)
+			return
+		}
+		if cap(out) > maxPending {
+			out = nil // a burst is no reason to keep its memory
+		}
+	}
+}
+
+func (w *wire) fail(err error) {
+	w.m.Lock()
+	w.broken = err
+	closing := w.closing
+	w.changed.Broadcast()
+	w.m.Unlock()
+	if !closing {
+		w.failed(err)
+		_ = w.Conn.Close() // the library's reader finds it
+	}
+}
+
+func (w *wire) send(p []byte) error {
+	for {
+		last := w.last.Load()
+		deadline := time.Now().Add(w.timeout)
+		if last != 0 {
+			deadline = time.Unix(0, last)
+		}
+		if err := w.Conn.SetWriteDeadline(deadline); err != nil {
+			return err
+		}
+		if w.last.Load() != last {
+			continue // a deadline from outside came in between and has just been overwritten
+		}
+		n, err := w.Conn.Write(p)
+		p = p[n:]
+		late := errors.Is(err, os.ErrDeadlineExceeded) && w.last.Load() == 0
+		if err == nil || !late || n == 0 && !w.patient.Load() {
+			return err
+		}
+	}
+}
+
+// setPatient says whether the broker blocks publishing.
+func (w *wire) setPatient(patient bool) {
+	w.m.Lock()
+	defer w.m.Unlock()
+	w.patient.Store(patient)
+	w.changed.Broadcast()
+}
 
 // SetDeadline is used by the client library for the handshake and for the last words before closing. No write outlasts it.
 func (w *wire) SetDeadline(t time.Time) error {
@@ -35,63 +140,19 @@ func (w *wire) SetDeadline(t time.Time) error {
 	return w.Conn.SetDeadline(t)
 }
 
-func (w *wire) Write(p []byte) (int, error) {
-	w.m.Lock()
-	defer w.m.Unlock()
-	if !w.corked {
-		return w.send(p)
-	}
-	w.buffer = append(w.buffer, p...)
-	if len(w.buffer) >= maxCorked {
-		if err := w.flush(); err != nil {
-			return 0, err
-		}
-	}
-	return len(p), nil
-}
+// SetWriteDeadline does nothing: writing has its own limits, and TLS would cut off its own good-bye.
+func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 
-// together sends everything that write writes in as few packets as possible: the client library writes each frame for
-// itself, which is a system call for each message and each ack.
-func (w *wire) together(write func()) {
+// Close closes the connection once the last words are out, or have had their time.
+func (w *wire) Close() error {
 	w.m.Lock()
-	w.corked = true
+	first := !w.closing
+	w.closing = true
+	w.changed.Broadcast()
 	w.m.Unlock()
-	write()
-	w.m.Lock()
-	defer w.m.Unlock()
-	w.corked = false
-	if err := w.flush(); err != nil {
-		// Frames are gone that the library believes sent. Closing lets its reader find the connection broken.
-		_ = w.Close()
+	if first {
+		_ = w.SetDeadline(time.Now().Add(lastWords)) // fails only on a connection that is closed
+		<-w.drained
 	}
-}
-
-func (w *wire) flush() error {
-	if len(w.buffer) == 0 {
-		return nil
-	}
-	_, err := w.send(w.buffer)
-	w.buffer = w.buffer[:0]
-	return err
-}
-
-func (w *wire) send(p []byte) (written int, err error) {
-	for {
-		last := w.last.Load()
-		deadline := time.Now().Add(w.timeout)
-		if last != 0 {
-			deadline = time.Unix(0, last)
-		}
-		if err := w.SetWriteDeadline(deadline); err != nil {
-			return written, err
-		}
-		if w.last.Load() != last {
-			continue // a deadline from outside came in between and has just been overwritten
-		}
-		n, err := w.Conn.Write(p[written:])
-		written += n
-		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || !w.patient.Load() || w.last.Load() != 0 {
-			return written, err
-		}
-	}
+	return w.Conn.Close()
 }
