@@ -39,7 +39,7 @@ func newBroker(to *endpoints) (*broker, error) {
 	first, _, _ := strings.Cut(to.AMQPURL, ",")
 	uri, err := amqp.ParseURI(first)
 	if err != nil {
-		return nil, fmt.Errorf("AMQP_URL: %w", err)
+		return nil, errors.New("AMQP_URL is not a valid AMQP URL") // the parser's words would quote the password
 	}
 	b := &broker{amqpURL: first, vhost: uri.Vhost, management: to.ManagementURL}
 	if b.management == "" {
@@ -145,12 +145,13 @@ func (b *broker) Parked(ctx context.Context, name string, visit func(invariants.
 		parked := invariants.Parked{Queue: name, Reason: parkReason(message)}
 		var body struct {
 			MessageID string `json:"messageId"`
+			Type      string `json:"type"`
 			Data      struct {
 				TransferID string `json:"transferId"`
 			} `json:"data"`
 		}
 		if json.Unmarshal(message.Body, &body) == nil {
-			parked.MessageID, parked.TransferID = body.MessageID, body.Data.TransferID
+			parked.MessageID, parked.Type, parked.TransferID = body.MessageID, body.Type, body.Data.TransferID
 		}
 		visit(parked)
 	})

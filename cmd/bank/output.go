@@ -33,6 +33,15 @@ func (o *output) document(value any) error {
 	return err
 }
 
+// line writes one JSON document on one line: the form for documents without end.
+func (o *output) line(value any) error {
+	if err := json.MarshalWrite(o, value); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(o)
+	return err
+}
+
 // table writes rows under a header, in columns.
 func (o *output) table(header []string, rows [][]string) error {
 	columns := tabwriter.NewWriter(o, 0, 4, 2, ' ', 0)

@@ -74,8 +74,11 @@ func watchQueues(ctx context.Context, b *broker, out *output, every time.Duratio
 		}
 		if !slices.Equal(before, depths) {
 			for i, name := range names {
-				if before == nil && depths[i] > 0 || before != nil && before[i] != depths[i] {
-					fmt.Fprintf(out, "  %6.1f s  %4d  %s\n", time.Since(start).Seconds(), depths[i], name)
+				if before == nil && depths[i] == 0 || before != nil && before[i] == depths[i] {
+					continue
+				}
+				if err := printChange(out, queueChange{At: time.Now().UTC(), Queue: name, Ready: depths[i]}, start); err != nil {
+					return err
 				}
 			}
 			before = depths
@@ -86,4 +89,19 @@ func watchQueues(ctx context.Context, b *broker, out *output, every time.Duratio
 			return nil
 		}
 	}
+}
+
+// queueChange is one line of a watch.
+type queueChange struct {
+	At    time.Time `json:"at"`
+	Queue string    `json:"queue"`
+	Ready int64     `json:"ready"`
+}
+
+func printChange(out *output, change queueChange, start time.Time) error {
+	if out.json {
+		return out.line(change)
+	}
+	_, err := fmt.Fprintf(out, "  %6.1f s  %4d  %s\n", change.At.Sub(start).Seconds(), change.Ready, change.Queue)
+	return err
 }

@@ -13,7 +13,7 @@ import (
 // Verdict is the outcome of one check.
 type Verdict string
 
-// A check is Held or Broken, or NotJudged while messages are still moving.
+// A check is Held or Broken, or NotJudged while messages are still moving or wait in a quarantine.
 const (
 	Held      Verdict = "held"
 	Broken    Verdict = "broken"
@@ -46,7 +46,7 @@ func (c *Check) offend(format string, args ...any) {
 type Report struct {
 	At     time.Time `json:"at"`
 	OK     bool      `json:"ok"`    // no check is broken
-	Quiet  bool      `json:"quiet"` // nothing is on its way: every check was judged
+	Quiet  bool      `json:"quiet"` // nothing moved while it looked
 	Checks []Check   `json:"checks"`
 	Counts Counts    `json:"counts"`
 }

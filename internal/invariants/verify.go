@@ -22,6 +22,7 @@ type Queue struct {
 type Parked struct {
 	Queue      string
 	MessageID  string // "" when the body has none
+	Type       string // "" when the body has none
 	TransferID string // "" when the body names none
 	Reason     string // why it was given up, "" when its headers do not say
 }
@@ -44,22 +45,14 @@ type Sources struct {
 func Verify(ctx context.Context, from Sources) (Report, error) {
 	report := Report{At: time.Now().UTC(), Counts: Counts{Transfers: map[string]int64{}}}
 
-	// What is on its way is counted before the databases are read: a message that moves meanwhile then makes the report say
-	// "not judged", and never hides a loss.
-	queues, err := from.Broker.Queues(ctx)
+	before, err := look(ctx, from)
 	if err != nil {
-		return report, fmt.Errorf("reading the queues: %w", err)
+		return report, err
 	}
-	for _, queue := range queues {
-		if !Quarantine(queue.Name) {
-			report.Counts.InQueues += queue.Messages
-		}
-	}
-	parked, quarantine, err := explained(ctx, from.Broker, queues, &report.Counts)
+	parked, quarantine, err := explained(ctx, from.Broker, before.queues, &report.Counts)
 	if err != nil {
 		return report, fmt.Errorf("looking into the quarantines: %w", err)
 	}
-
 	account, err := snapshot(ctx, from.Account)
 	if err != nil {
 		return report, fmt.Errorf("reading account's database: %w", err)
@@ -77,15 +70,6 @@ func Verify(ctx context.Context, from Sources) (Report, error) {
 	if report.Counts.SetAside > 0 {
 		quarantine.offend("%d outbox rows are set aside: the broker refuses them", report.Counts.SetAside)
 	}
-	var open int64
-	for status, n := range report.Counts.Transfers {
-		if !terminal(status) {
-			open += n
-		}
-	}
-	waiting := report.Counts.InOutboxes + report.Counts.InQueues
-	report.Quiet = waiting == 0
-
 	for _, of := range []struct {
 		database pgx.Tx
 		checks   []func(context.Context, pgx.Tx) (Check, error)
@@ -105,10 +89,20 @@ func Verify(ctx context.Context, from Sources) (Report, error) {
 	if err != nil {
 		return report, fmt.Errorf("comparing legs and transfers: %w", err)
 	}
+	// The two databases cannot be read at one instant. They tell one story only if nothing moved from before the first was
+	// read until after the second was.
+	rollback(account)
+	rollback(transfer)
+	after, err := look(ctx, from)
+	if err != nil {
+		return report, err
+	}
+	report.Counts.InQueues, report.Counts.InOutboxes = after.inQueues, after.inOutboxes
+	report.Quiet = before.still(after)
 	if !report.Quiet {
 		for _, check := range []*Check{&settled, &lost} {
 			*check = Check{Name: check.Name, Promise: check.Promise, Verdict: NotJudged,
-				Detail: fmt.Sprintf("%d messages are on their way, %d transfers open", waiting, open)}
+				Detail: fmt.Sprintf("traffic is running: %d messages are on their way", after.inQueues+after.inOutboxes)}
 		}
 	}
 	report.Checks = append(report.Checks, settled, lost, quarantine)
@@ -119,6 +113,42 @@ func Verify(ctx context.Context, from Sources) (Report, error) {
 // Quarantine says whether a queue holds messages that were given up.
 func Quarantine(queue string) bool {
 	return queue == contract.ParkingLot || strings.HasSuffix(queue, "_error")
+}
+
+// motion is what shows whether messages move: how many are on their way, and how many each outbox has ever taken. Every message that
+// is handled, and every transfer that is accepted, leaves something in an outbox, if only for a moment.
+type motion struct {
+	queues               []Queue
+	inQueues, inOutboxes int64
+	sent                 [2]int64 // the last id of account's and of transfer's outbox
+}
+
+// still says whether nothing was on its way and nothing moved between two looks.
+func (m motion) still(later motion) bool {
+	return m.inQueues+m.inOutboxes+later.inQueues+later.inOutboxes == 0 && m.sent == later.sent
+}
+
+func look(ctx context.Context, from Sources) (motion, error) {
+	queues, err := from.Broker.Queues(ctx)
+	if err != nil {
+		return motion{}, fmt.Errorf("reading the queues: %w", err)
+	}
+	m := motion{queues: queues}
+	for _, queue := range queues {
+		if !Quarantine(queue.Name) {
+			m.inQueues += queue.Messages
+		}
+	}
+	for i, conn := range []*pgx.Conn{from.Account, from.Transfer} {
+		var waiting int64
+		err := conn.QueryRow(ctx, `select coalesce(pg_sequence_last_value(pg_get_serial_sequence('outbox', 'id')::regclass), 0),
+			(select count(*) from outbox where set_aside_at is null)`).Scan(&m.sent[i], &waiting)
+		if err != nil {
+			return motion{}, fmt.Errorf("reading an outbox: %w", err)
+		}
+		m.inOutboxes += waiting
+	}
+	return m, nil
 }
 
 func terminal(status string) bool {
@@ -134,19 +164,16 @@ func rollback(tx pgx.Tx) { _ = tx.Rollback(context.Background()) }
 
 func count(ctx context.Context, account, transfer pgx.Tx, counts *Counts) error {
 	const ofAccount = `select (select count(*) from accounts), (select count(*) from entries), (select count(*) from inbox),
-		(select count(*) from outbox where set_aside_at is null), (select count(*) from outbox where set_aside_at is not null)`
-	if err := account.QueryRow(ctx, ofAccount).Scan(&counts.Accounts, &counts.Entries, &counts.Processed,
-		&counts.InOutboxes, &counts.SetAside); err != nil {
+		(select count(*) from outbox where set_aside_at is not null)`
+	if err := account.QueryRow(ctx, ofAccount).Scan(&counts.Accounts, &counts.Entries, &counts.Processed, &counts.SetAside); err != nil {
 		return fmt.Errorf("counting in account's database: %w", err)
 	}
-	const ofTransfer = `select (select count(*) from inbox),
-		(select count(*) from outbox where set_aside_at is null), (select count(*) from outbox where set_aside_at is not null)`
-	var processed, waiting, setAside int64
-	if err := transfer.QueryRow(ctx, ofTransfer).Scan(&processed, &waiting, &setAside); err != nil {
+	const ofTransfer = `select (select count(*) from inbox), (select count(*) from outbox where set_aside_at is not null)`
+	var processed, setAside int64
+	if err := transfer.QueryRow(ctx, ofTransfer).Scan(&processed, &setAside); err != nil {
 		return fmt.Errorf("counting in transfer's database: %w", err)
 	}
 	counts.Processed += processed
-	counts.InOutboxes += waiting
 	counts.SetAside += setAside
 
 	rows, err := transfer.Query(ctx, `select status, count(*) from transfers group by status`)
@@ -162,6 +189,12 @@ func count(ctx context.Context, account, transfer pgx.Tx, counts *Counts) error 
 	return nil
 }
 
+// moves says whether a message of this type can move a transfer on.
+func moves(messageType string) bool {
+	return contract.MustHaveReader(messageType) &&
+		(strings.HasPrefix(messageType, "Transfers.Transfer.") || strings.HasPrefix(messageType, "Accounts.Account."))
+}
+
 // explained looks at every quarantined message: each must say why it was given up. It returns the transfers that wait for one of
 // them.
 func explained(ctx context.Context, broker Broker, queues []Queue, counts *Counts) (map[string]bool, Check, error) {
@@ -174,7 +207,9 @@ func explained(ctx context.Context, broker Broker, queues []Queue, counts *Count
 		}
 		err := broker.Parked(ctx, queue.Name, func(message Parked) {
 			counts.Quarantined++
-			transfers[strings.ToLower(message.TransferID)] = true
+			if moves(message.Type) {
+				transfers[strings.ToLower(message.TransferID)] = true
+			}
 			if message.Reason == "" {
 				check.offend("%s: message %q does not say why it is there", queue.Name, message.MessageID)
 				return

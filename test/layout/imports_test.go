@@ -1,0 +1,70 @@
+// Package layout holds the architecture in place: which part may know which.
+package layout
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "example.com/banking/"
+
+// imports lists every package of the module with what it imports, itself (direct) or by way of others (all).
+func imports(t *testing.T, field string) map[string][]string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join ."+field+" \" \"}}", module+"...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	packages := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		packages[strings.TrimPrefix(words[0], module)] = words[1:]
+	}
+	if len(packages) < 15 {
+		t.Fatalf("go list found only %d packages", len(packages))
+	}
+	return packages
+}
+
+// Imports point down only: services know pkg, pkg knows nothing of them, and no service knows another. What two services
+// need to know of each other is in pkg/contract.
+func TestImportsPointDown(t *testing.T) {
+	t.Parallel()
+	for name, imported := range imports(t, "Imports") {
+		part := strings.Split(name, "/")
+		for _, path := range imported {
+			other, ours := strings.CutPrefix(path, module)
+			if !ours {
+				continue
+			}
+			switch {
+			case part[0] == "pkg" && !strings.HasPrefix(other, "pkg/"):
+				t.Errorf("%s imports %s: a package that services import depends on none of them", name, other)
+			case part[0] == "services" && strings.HasPrefix(other, "services/") && strings.Split(other, "/")[1] != part[1]:
+				t.Errorf("%s imports %s: services know each other by messages only", name, other)
+			case part[0] == "services" && !strings.HasPrefix(other, "services/") && !strings.HasPrefix(other, "pkg/"):
+				t.Errorf("%s imports %s: a service is built from pkg alone, so that it can be copied", name, other)
+			}
+		}
+	}
+}
+
+// What decides is pure: no broker, no database, no network server behind it, at any distance.
+func TestDecisionsArePure(t *testing.T) {
+	t.Parallel()
+	all := imports(t, "Deps")
+	for _, name := range []string{"pkg/retry", "pkg/saga", "services/account/ledger", "services/transfer/lifecycle"} {
+		deps, known := all[name]
+		if !known {
+			t.Errorf("%s is not there", name)
+		}
+		for _, path := range deps {
+			switch {
+			case path == "database/sql", path == "net/http", path == "os/exec",
+				strings.HasPrefix(path, "github.com/rabbitmq/"), strings.HasPrefix(path, "github.com/jackc/"):
+				t.Errorf("%s depends on %s", name, path)
+			}
+		}
+	}
+}
