@@ -58,7 +58,7 @@ lint-go: ## gofmt, go vet, staticcheck
 
 .PHONY: lint-sh
 lint-sh: ## shellcheck, where it is installed
-	@if command -v shellcheck >/dev/null; then shellcheck deploy/*.sh test/compose/*.sh .ci/run; \
+	@if command -v shellcheck >/dev/null; then shellcheck deploy/*.sh deploy/*/*.sh test/compose/*.sh .ci/run; \
 	else echo "shellcheck is not installed: shell scripts are not checked"; fi
 
 .PHONY: vuln

@@ -74,9 +74,15 @@ func (b *broker) publish(ctx context.Context, exchange, key string, message amqp
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	acked, err := confirm.WaitContext(ctx)
+	// A channel that the broker closes ends both of these at once: only a value in them says something.
 	select {
-	case <-returned:
-		return errUnrouted
+	case _, ok := <-returned:
+		if ok {
+			return errUnrouted
+		}
+	default:
+	}
+	select {
 	case reason := <-closed:
 		if reason != nil {
 			return fmt.Errorf("the broker refuses it: %w", reason)

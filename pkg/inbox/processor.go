@@ -132,25 +132,9 @@ func (p *processor[C]) transact(ctx context.Context, items []*item[C]) (panicked
 	}
 	defer tx.Rollback()
 
-	var outgoing []outbox.Message
-	var failed, seen []*item[C]
-	for _, it := range items {
-		if !fresh[it.message.MessageID] {
-			it.duplicate = true
-			seen = append(seen, it)
-			continue
-		}
-		messages, recovered, err := apply(work, it)
-		if recovered {
-			it.err = err
-			return it, nil
-		}
-		if err != nil {
-			it.err = err
-			failed = append(failed, it)
-			continue
-		}
-		outgoing = append(outgoing, messages...)
+	outgoing, failed, seen, panicked := applyAll(work, items, fresh)
+	if panicked != nil {
+		return panicked, nil
 	}
 	if len(seen)+len(failed) == len(items) {
 		if len(seen) == 0 {
@@ -167,6 +151,28 @@ func (p *processor[C]) transact(ctx context.Context, items []*item[C]) (panicked
 		p.config.Outbox.Wake()
 	}
 	return nil, err
+}
+
+// applyAll applies the fresh items in the order of their arrival, up to the first that panics.
+func applyAll[C any](work Work[C], items []*item[C], fresh map[string]bool) (outgoing []outbox.Message, failed, seen []*item[C], panicked *item[C]) {
+	for _, it := range items {
+		if !fresh[it.message.MessageID] {
+			it.duplicate = true
+			seen = append(seen, it)
+			continue
+		}
+		messages, recovered, err := apply(work, it)
+		it.err = err
+		switch {
+		case recovered:
+			return nil, nil, nil, it
+		case err != nil:
+			failed = append(failed, it)
+		default:
+			outgoing = append(outgoing, messages...)
+		}
+	}
+	return outgoing, failed, seen, nil
 }
 
 func apply[C any](work Work[C], it *item[C]) (messages []outbox.Message, recovered bool, err error) {

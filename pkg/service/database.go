@@ -30,11 +30,12 @@ const (
 	poolIdleInTransaction = "30s"
 )
 
-// plansForSmallTables are ways to run a query that pay off only on tables of a few pages. Every statement of ours finds its rows by a
-// key, but statements are planned once and kept, and one that was planned while its table was small would go on reading the
-// whole of it until the next analyze, as it grows by thousands of rows a second (measured: three to four times the CPU
-// for a message).
-var plansForSmallTables = []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin"}
+// offForKeys is switched off for all statements. Each of ours finds its rows by a key, but a statement is planned once and the plan is
+// kept: one that was made while its table was small would go on reading the whole of it, until the next analyze, while it
+// grows by thousands of rows a second (measured: three to four times the CPU for a message). Compiling pays off for
+// queries that run for seconds; PostgreSQL would do it for any that has to read a whole table all the same, because of the
+// price it then puts on that (measured: 200 ms for a table of one page).
+var offForKeys = []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"}
 
 // OpenPool makes the connection pool of a service. It does not wait for the server: connections are made when they are
 // needed, and [Migrate] is what waits at start. name becomes the application_name that pg_stat_activity shows; settings
@@ -78,9 +79,9 @@ func poolConfig(url, name string) (*pgxpool.Config, error) {
 	if conn.RuntimeParams["idle_in_transaction_session_timeout"] == "" {
 		conn.RuntimeParams["idle_in_transaction_session_timeout"] = poolIdleInTransaction
 	}
-	for _, plan := range plansForSmallTables {
-		if conn.RuntimeParams[plan] == "" {
-			conn.RuntimeParams[plan] = "off"
+	for _, setting := range offForKeys {
+		if conn.RuntimeParams[setting] == "" {
+			conn.RuntimeParams[setting] = "off"
 		}
 	}
 	if !given("target_session_attrs") && severalHosts(conn) {

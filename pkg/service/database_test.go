@@ -147,13 +147,13 @@ func TestPoolSettings(t *testing.T) {
 	t.Parallel()
 	url := testenv.New(t).Database(t, "settings")
 	own := openPool(t, url)
-	var name, idle string
+	var name, idle, scans, compiles string
 	var now time.Time
-	if err := own.QueryRow(t.Context(), "SELECT current_setting('application_name'), current_setting('idle_in_transaction_session_timeout'), now()").Scan(&name, &idle, &now); err != nil {
+	if err := own.QueryRow(t.Context(), "SELECT current_setting('application_name'), current_setting('idle_in_transaction_session_timeout'), current_setting('enable_seqscan'), current_setting('jit'), now()").Scan(&name, &idle, &scans, &compiles, &now); err != nil {
 		t.Fatal(err)
 	}
-	if name != "example" || idle != "30s" || now.Location() != time.UTC || own.Config().MaxConns != 16 {
-		t.Errorf("application_name %s, idle timeout %s, zone %s, %d connections", name, idle, now.Location(), own.Config().MaxConns)
+	if name != "example" || idle != "30s" || now.Location() != time.UTC || own.Config().MaxConns != 16 || scans != "off" || compiles != "off" {
+		t.Errorf("application_name %s, idle timeout %s, enable_seqscan %s, jit %s, zone %s, %d connections", name, idle, scans, compiles, now.Location(), own.Config().MaxConns)
 	}
 	separator := "?"
 	if strings.Contains(url, "?") {

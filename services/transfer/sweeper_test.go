@@ -47,6 +47,7 @@ func TestSweeperTurnsBackWhatIsOverdue(t *testing.T) {
 	s := d.sweeper(10)
 	d.round(s)
 	d.round(s) // a second round finds nothing
+	outgoing := d.outgoing()
 	for _, c := range []struct {
 		transfer transferView
 		status   lifecycle.Status
@@ -66,7 +67,7 @@ func TestSweeperTurnsBackWhatIsOverdue(t *testing.T) {
 		if got.Status != c.status || pointee(got.Reason) != c.reason {
 			t.Errorf("transfer is %s (%s), want %s (%s)", got.Status, pointee(got.Reason), c.status, c.reason)
 		}
-		if sent := d.outgoing(c.transfer.ID); !slices.Equal(sent, c.sent) {
+		if sent := outgoing[c.transfer.ID]; !slices.Equal(sent, c.sent) {
 			t.Errorf("%s: sent %v, want %v", c.status, sent, c.sent)
 		}
 	}
@@ -131,8 +132,9 @@ func TestTwoSweepersShareNothingTwice(t *testing.T) {
 		t.Errorf("%d transfers were swept, want %d", swept.Load(), overdue)
 	}
 	want := []string{contract.TransferRequested, contract.TransferRefundRequested}
+	outgoing := d.outgoing()
 	for _, id := range ids {
-		if sent := d.outgoing(id); !slices.Equal(sent, want) {
+		if sent := outgoing[id]; !slices.Equal(sent, want) {
 			t.Fatalf("sent %v, want %v", sent, want)
 		}
 	}

@@ -150,7 +150,10 @@ management=$(address rabbitmq 15672) # another than before its restart
 ask --user "operator:$operator_password" "$management/api/whoami" > /dev/null || fail "operator is refused by the management interface"
 code=$(curl --silent --output /dev/null --write-out '%{http_code}' --user "account:$account_password" "$management/api/whoami")
 [[ $code == 401 ]] || fail "a service's user gets $code from the management interface"
-say "the broker knows account, operator and transfer; only operator may manage"
+answer=$(docker compose run --rm -T --env "AMQP_URL=amqp://account:$account_password@rabbitmq:5672/banking" \
+  bank publish --exchange transfer.retry --key any <<< '{}' 2>&1) && fail "account may publish to an exchange of transfer's"
+[[ $answer == *ACCESS_REFUSED* ]] || fail "account, publishing to an exchange of transfer's: $answer"
+say "the broker knows account, operator and transfer, and refuses account what is transfer's"
 
 quietly docker compose --profile tools create bank # so that all containers are there to be looked at
 mapfile -t containers < <(docker compose --profile tools ps --all --quiet)

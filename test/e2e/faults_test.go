@@ -49,6 +49,11 @@ func TestKilledReplicasLoseNothing(t *testing.T) {
 	counts := b.awaitSettled(transfers, 3*time.Minute)
 	t.Logf("after %d kills: %v", kills, counts)
 	b.verify()
+	for _, r := range b.replicas() {
+		if code := r.stop(); code != 0 {
+			t.Errorf("%s, asked to stop, ended with exit code %d", r.name, code)
+		}
+	}
 }
 
 // The broker goes away and comes back while transfers run; before that all its connections are cut. Nobody helps.

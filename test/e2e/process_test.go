@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -113,19 +114,27 @@ func (r *replica) start() error {
 	r.cmd, r.done = cmd, done
 	select {
 	case addr := <-listening:
-		r.url = "http://" + addr
+		r.keep(addr)
+		return nil
 	case <-done:
 		return fmt.Errorf("%s ended before it listened:\n%s", r.name, r.log)
 	case <-time.After(60 * time.Second):
 		return fmt.Errorf("%s does not listen:\n%s", r.name, r.log)
 	}
-	// From now on it keeps its port: clients find it again after a restart.
+}
+
+// keep makes the address of the first start that of all later ones: clients find the replica again. After that it never changes,
+// so that they may read it at any time.
+func (r *replica) keep(addr string) {
+	if r.url != "" {
+		return
+	}
+	r.url = "http://" + addr
 	for i, entry := range r.env {
 		if strings.HasPrefix(entry, "HTTP_ADDR=") {
-			r.env[i] = "HTTP_ADDR=" + strings.TrimPrefix(r.url, "http://")
+			r.env[i] = "HTTP_ADDR=" + addr
 		}
 	}
-	return nil
 }
 
 // kill ends the program at once, as a power cut would.
@@ -145,7 +154,7 @@ func (r *replica) stop() int {
 	r.t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_ = r.cmd.Process.Signal(os.Interrupt)
+	_ = r.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-r.done:
 	case <-time.After(60 * time.Second):

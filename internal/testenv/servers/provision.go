@@ -31,14 +31,18 @@ type Grant struct {
 	Read      string `json:"read"`
 }
 
-// ServiceGrant limits a service to its own names and the shared exchanges and parking lot. The same patterns stand in
-// deploy/rabbitmq/definitions.json.
+// ServiceGrant limits a service to its own names and the shared exchanges and parking lot. Only transfer, whose messages are parked
+// there, may take from the parking lot. The same patterns stand in deploy/rabbitmq/definitions.json.
 func ServiceGrant(service string) Grant {
 	own := service + `\..*|banking\.(events|dlx|dead-letters)`
+	readable := own
+	if service != transferName {
+		readable = service + `\..*|banking\.(events|dlx)`
+	}
 	return Grant{
 		Configure: "^(" + own + ")$",
 		Write:     "^(" + own + `|amq\.default)$`,
-		Read:      "^(" + own + ")$",
+		Read:      "^(" + readable + ")$",
 	}
 }
 
