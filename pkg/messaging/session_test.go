@@ -268,3 +268,33 @@ func TestSessionsLeaveNoGoroutineBehind(t *testing.T) {
 	}
 	goleak.VerifyNone(t, before)
 }
+
+func TestNothingIsLostWhenTheBrokerIsKilled(t *testing.T) {
+	t.Parallel()
+	servers := testenv.Own(t)
+	s, c := transfer(succeed)
+	s.ReconnectMax, s.PublishTimeout = time.Second, patience
+	f := startOn(t, servers.Env(t), s, c)
+	if err := servers.KillBroker(); err != nil {
+		t.Fatal(err)
+	}
+	f.notReady("not connected")
+	published := make(chan error, 1)
+	go func() {
+		outcomes, err := f.session.Publish(t.Context(), []messaging.Publishing{event("waited")})
+		if err == nil && outcomes[0] != messaging.Acked {
+			err = errors.New(outcomes[0].String())
+		}
+		published <- err
+	}()
+	if err := servers.StartBroker(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.becomesReady()
+	if err := <-published; err != nil {
+		t.Errorf("publish: %v", err)
+	}
+	if m := f.next(); m.MessageID != "waited" {
+		t.Errorf("got %s", m.MessageID)
+	}
+}

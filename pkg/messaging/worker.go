@@ -3,7 +3,6 @@ package messaging
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -189,7 +188,7 @@ func (c *Consumer) failed(live context.Context, d *delivery, err error) {
 		d.verdict = quarantineNow
 		d.exit = c.quarantined(d, burial{reason: decision.Reason, class: class, err: err, at: now})
 		c.metrics.givenUp(decision.Reason)
-		log.Log(context.WithoutCancel(live), slog.LevelError, "attempt failed, message is quarantined", "reason", decision.Reason)
+		log.Error("attempt failed, message is quarantined", "reason", decision.Reason)
 	}
 	c.metrics.failed(class)
 }
