@@ -122,7 +122,7 @@ func (b *bank) start(ctx context.Context) error {
 	return nil
 }
 
-// close stops everything. The supervisor stops the services before the servers, since they were started later.
+// close stops everything, the services before the servers: see servers.Run.
 func (b *bank) close() {
 	// A bank that is gone has no addresses.
 	if err := os.Remove(endpointsFile(b.term.dir)); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -3,8 +3,8 @@
 // A program that starts a database and is then killed with SIGKILL leaves the database running for ever: it had
 // no chance to stop it. So the program (the holder) starts a supervisor first: a second copy of its own executable in a
 // session of its own, which starts, signals and stops the children on the holder's behalf and holds one end of a pipe
-// to it. However the holder ends, the kernel closes the pipe, and the supervisor stops every child in the reverse order
-// of their starts, removes what it was told to remove, and ends.
+// to it. However the holder ends, the kernel closes the pipe, and the supervisor stops every child, by rank and within a
+// rank in the reverse order of their starts, removes what it was told to remove, and ends.
 //
 // Several holders can share one supervisor through a lease file: each keeps a shared lock on it, and the supervisor
 // stops when it can take the lock exclusively, which a killed holder cannot prevent either.

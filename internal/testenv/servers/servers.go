@@ -132,8 +132,14 @@ func (s *Servers) Stop() error {
 	return nil
 }
 
-// Run starts another program that must end with the servers, before them.
-func (s *Servers) Run(p supervise.Process) (*supervise.Child, error) { return s.sup.Start(p) }
+// clientRank is the lowest stop rank of what Run starts; the servers themselves have rank 0.
+const clientRank = 1
+
+// Run starts another program that must end with the servers, before them, however often a server was started again.
+func (s *Servers) Run(p supervise.Process) (*supervise.Child, error) {
+	p.StopRank = max(p.StopRank, clientRank)
+	return s.sup.Start(p)
+}
 
 // Addresses are the administrators' entrances to a pair of servers, with credentials.
 type Addresses struct {
