@@ -45,7 +45,10 @@ func (c *upCommand) Run(ctx context.Context, term *terminal) error {
 	if err := announceReady(ready); err != nil {
 		return err
 	}
-	b.watch(ctx)
+	if err := b.watch(ctx); err != nil {
+		term.printf("\nstopping: waiting for what still ends; the data stays in %s\n", term.dir)
+		return err
+	}
 	term.printf("\nstopping: services first, then the servers; the data stays in %s\n", term.dir)
 	return nil
 }

@@ -38,6 +38,7 @@ type keeper struct {
 	answers  io.Writer
 
 	mu       sync.Mutex
+	lock     *FileLock
 	order    []string // names in the order of their starts
 	children map[string]*running
 }
@@ -56,6 +57,7 @@ func run(cfg Config) int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 
 	lock, lockErr := TryLock(cfg.Lock)
+	k.lock = lock
 	requests := make(chan request)
 	go readRequests(requests)
 	for open := true; open; {
@@ -163,6 +165,7 @@ func (k *keeper) start(id int, p Process) {
 	cmd := exec.Command(p.Path, p.Args...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = p.Env, p.Dir, log, log
 	cmd.SysProcAttr = sysProcAttr(&p)
+	cmd.ExtraFiles = []*os.File{k.lock.file} // an flock lasts until its last descriptor is closed
 	if err := cmd.Start(); err != nil {
 		k.answer(reply{ID: id, Error: err.Error()})
 		return

@@ -206,7 +206,18 @@ func ended(t *testing.T, dir string) string {
 func TestStubbornChildIsKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	sup := newSupervisor(t, dir)
+	child := startStubborn(t, newSupervisor(t, dir), dir)
+	if err := child.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got := child.Exit(); got != "signal: killed" {
+		t.Errorf("exit = %q, want a kill", got)
+	}
+}
+
+// startStubborn returns a child that ends only when it is killed.
+func startStubborn(t *testing.T, sup *supervise.Supervisor, dir string) *supervise.Child {
+	t.Helper()
 	child, err := sup.Start(supervise.Process{
 		Name: "stubborn", Path: "/bin/sh", Args: []string{"-c", `trap "" TERM; echo ready; while :; do sleep 0.1; done`},
 		Env: []string{"PATH=/usr/bin:/bin"}, Dir: dir, Log: filepath.Join(dir, "stubborn.log"), StopTimeout: 100 * time.Millisecond,
@@ -218,12 +229,7 @@ func TestStubbornChildIsKilled(t *testing.T) {
 		said, err := os.ReadFile(filepath.Join(dir, "stubborn.log"))
 		return err == nil && strings.Contains(string(said), "ready")
 	})
-	if err := child.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	if got := child.Exit(); got != "signal: killed" {
-		t.Errorf("exit = %q, want a kill", got)
-	}
+	return child
 }
 
 func TestChildCanBeStartedAgain(t *testing.T) {

@@ -132,6 +132,10 @@ func (s *Servers) Stop() error {
 	return nil
 }
 
+// Gone is closed when the supervisor has ended without being asked to: nothing can be started again then, see
+// supervise.ErrGone, and Stop waits for what is ending.
+func (s *Servers) Gone() <-chan struct{} { return s.sup.Gone() }
+
 // clientRank is the lowest stop rank of what Run starts; the servers themselves have rank 0.
 const clientRank = 1
 
