@@ -59,7 +59,10 @@ type bank struct {
 	lock     *supervise.FileLock
 	servers  *servers.Servers
 	services []*service
+	taken    map[int]bool // the services' ports
 	where    endpoints
+	// environment is what the services are given beside the addresses: see inherited.
+	environment []string
 }
 
 const lockFile = "up.lock"
@@ -84,7 +87,7 @@ func openBank(ctx context.Context, term *terminal) (*bank, error) {
 	if err := lock.Write(fmt.Sprintf("%d\n", os.Getpid())); err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
-	b := &bank{term: term, lock: lock}
+	b := &bank{term: term, lock: lock, environment: inherited(os.Environ())}
 	term.printf("starting PostgreSQL and RabbitMQ in %s\n", filepath.Join(term.dir, "servers"))
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -25,13 +25,7 @@ func (b *bank) watch(ctx context.Context) error {
 	watchers, ctx := errgroup.WithContext(ctx)
 	for _, s := range b.services {
 		watchers.Go(func() error {
-			return b.keep(ctx, s.name, func() <-chan struct{} { return s.child.Done() }, func(context.Context) error {
-				child, err := b.servers.Run(s.process)
-				if err == nil {
-					s.child = child
-				}
-				return err
-			})
+			return b.keep(ctx, s.name, func() <-chan struct{} { return s.child.Done() }, func(context.Context) error { return s.restart() })
 		})
 	}
 	watchers.Go(func() error { return b.keep(ctx, "RabbitMQ", b.servers.BrokerDone, b.servers.StartBroker) })
