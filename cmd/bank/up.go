@@ -78,7 +78,8 @@ func openBank(ctx context.Context, term *terminal) (*bank, error) {
 	lock, err := supervise.TryLock(path)
 	if errors.Is(err, supervise.ErrLocked) {
 		pid, _ := os.ReadFile(path) // only for the message
-		return nil, fmt.Errorf("a bank is already running in %s (process %s); stop it with 'bank down', or use another --dir",
+		return nil, fmt.Errorf("a bank is already running in %s (process %s): stop it first, with Ctrl-C where it runs or with 'bank down' (make down), "+
+			"or give this one a folder of its own with --dir (BANK_DIR=… make demo)",
 			term.dir, strings.TrimSpace(string(pid)))
 	}
 	if err != nil {
