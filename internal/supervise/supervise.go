@@ -245,6 +245,12 @@ func (c *Child) Exit() string {
 	return c.exit
 }
 
+// Succeeded says whether the child ended by itself and with 0; it waits for its end.
+func (c *Child) Succeeded() bool { return c.Exit() == success }
+
+// success is how a state that is no failure describes itself.
+const success = "exit status 0"
+
 // Signal sends a signal to the child alone, not to processes that it started.
 func (c *Child) Signal(sig syscall.Signal) error {
 	_, err := c.sup.call(request{Op: opSignal, Name: c.name, Signal: sig})
