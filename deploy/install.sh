@@ -4,7 +4,8 @@
 #   servers  PostgreSQL and RabbitMQ; only their programs are used
 #   race     a C compiler and headers, which go test -race needs on Linux
 #
-# Debian and Ubuntu: through apt-get, as root or with a sudo that asks for no password. Elsewhere it says what to install.
+# Debian and Ubuntu: through apt-get, as root or with sudo, which may ask for the password when this runs at a terminal.
+# Elsewhere it says what to install.
 # The packages' own services are not started: they would take the standard ports, and a bank runs private ones.
 set -eu
 
@@ -56,13 +57,19 @@ if ! command -v apt-get >/dev/null 2>&1; then
 	please
 elif [ "$(id -u)" -eq 0 ]; then
 	as_root=
-elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
+elif ! command -v sudo >/dev/null 2>&1; then
+	please
+elif [ -t 0 ]; then
+	echo "installing with sudo:$missing"
+	sudo -v || please # asks once, here where it can be refused
+	as_root=sudo
+elif sudo -n true 2>/dev/null; then
 	as_root="sudo -n"
 else
 	please
 fi
 
-echo "installing:$missing"
+[ "$as_root" = sudo ] || echo "installing:$missing"
 
 # Package scripts ask policy-rc.d before they start a service. One that is there stays: it is somebody's decision.
 policy=/usr/sbin/policy-rc.d

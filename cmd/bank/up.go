@@ -45,7 +45,10 @@ func (c *upCommand) Run(ctx context.Context, term *terminal) error {
 	if err := announceReady(ready); err != nil {
 		return err
 	}
-	b.watch(ctx)
+	if err := b.watch(ctx); err != nil {
+		term.printf("\nstopping: waiting for what still ends; the data stays in %s\n", term.dir)
+		return err
+	}
 	term.printf("\nstopping: services first, then the servers; the data stays in %s\n", term.dir)
 	return nil
 }
@@ -56,7 +59,10 @@ type bank struct {
 	lock     *supervise.FileLock
 	servers  *servers.Servers
 	services []*service
+	taken    map[int]bool // the services' ports
 	where    endpoints
+	// environment is what the services are given beside the addresses: see inherited.
+	environment []string
 }
 
 const lockFile = "up.lock"
@@ -72,7 +78,8 @@ func openBank(ctx context.Context, term *terminal) (*bank, error) {
 	lock, err := supervise.TryLock(path)
 	if errors.Is(err, supervise.ErrLocked) {
 		pid, _ := os.ReadFile(path) // only for the message
-		return nil, fmt.Errorf("a bank is already running in %s (process %s); stop it with 'bank down', or use another --dir",
+		return nil, fmt.Errorf("a bank is already running in %s (process %s): stop it first, with Ctrl-C where it runs or with 'bank down' (make down), "+
+			"or give this one a folder of its own with --dir (BANK_DIR=… make demo)",
 			term.dir, strings.TrimSpace(string(pid)))
 	}
 	if err != nil {
@@ -81,7 +88,7 @@ func openBank(ctx context.Context, term *terminal) (*bank, error) {
 	if err := lock.Write(fmt.Sprintf("%d\n", os.Getpid())); err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
-	b := &bank{term: term, lock: lock}
+	b := &bank{term: term, lock: lock, environment: inherited(os.Environ())}
 	term.printf("starting PostgreSQL and RabbitMQ in %s\n", filepath.Join(term.dir, "servers"))
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -122,7 +129,7 @@ func (b *bank) start(ctx context.Context) error {
 	return nil
 }
 
-// close stops everything. The supervisor stops the services before the servers, since they were started later.
+// close stops everything, the services before the servers: see servers.Run.
 func (b *bank) close() {
 	// A bank that is gone has no addresses.
 	if err := os.Remove(endpointsFile(b.term.dir)); err != nil && !errors.Is(err, os.ErrNotExist) {

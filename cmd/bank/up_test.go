@@ -40,10 +40,19 @@ func fakeService() error {
 			return errors.New(name + " is missing")
 		}
 	}
+	// No test sets it for these services but the one of 'bank demo', which must not let it through.
+	if set := os.Getenv("MAX_ATTEMPTS"); set != "" {
+		return fmt.Errorf("log format %q and %s attempts", os.Getenv("LOG_FORMAT"), set)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /admin", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+os.Getenv("ADMIN_TOKEN") {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	})
 	mux.HandleFunc("GET /pid", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, os.Getpid()) })
 	mux.HandleFunc("POST /accounts", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
 	mux.HandleFunc("POST /accounts/{id}/freeze", func(http.ResponseWriter, *http.Request) {})
@@ -162,8 +171,11 @@ func TestUpRestartsServicesRefusesASecondAndStopsOnSignal(t *testing.T) {
 		t.Errorf("mode of the addresses = %v, %v; want 0600", info.Mode(), err)
 	}
 
-	if text, err := bankCommand(t, bin, "up", "--dir", dir); err == nil || !strings.Contains(text, "already running") {
-		t.Errorf("second up: %v, %s", err, text)
+	for _, command := range []string{"up", "demo"} {
+		text, err := bankCommand(t, bin, command, "--dir", dir)
+		if err == nil || !strings.Contains(text, "already running") || !strings.Contains(text, "bank down") {
+			t.Errorf("%s beside a running bank: %v, %s", command, err, text)
+		}
 	}
 
 	first := get(where.AccountURL + "/pid")
@@ -179,11 +191,18 @@ func TestUpRestartsServicesRefusesASecondAndStopsOnSignal(t *testing.T) {
 		return now != "" && now != first
 	})
 
+	// A server that is started again is younger than the services that use it.
+	killPostgres(t, dir)
+	waitFor(t, said, func() bool { return strings.Contains(said.String(), "PostgreSQL runs again") })
+
 	if err := up.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	if err := up.Wait(); err != nil {
 		t.Errorf("up after Ctrl-C: %v\n%s", err, said)
+	}
+	if got := endedLast(t, dir, 5); got != "account transfer postgres rabbitmq epmd" {
+		t.Errorf("Ctrl-C stopped in the order %q, want the services before the servers", got)
 	}
 	if get(where.AccountURL+"/readyz") != "" || get(where.ManagementURL) != "" {
 		t.Error("something still answers after Ctrl-C")
@@ -241,6 +260,38 @@ func TestUpNamesTheMissingProgramAndLeavesNothing(t *testing.T) {
 	if text, err := bankCommand(t, bin, "down", "--dir", dir); err != nil || !strings.Contains(text, "no bank is running") {
 		t.Errorf("down: %v, %s", err, text)
 	}
+}
+
+// killPostgres ends the main process of the bank's PostgreSQL.
+func killPostgres(t *testing.T, dir string) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(dir, "servers", "postgres", "data", "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Sscan(string(content), &pid); err != nil {
+		t.Fatalf("postmaster.pid %q: %v", content, err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// endedLast returns the names of the last n processes to end, as the supervisor's log has it.
+func endedLast(t *testing.T, dir string, n int) string {
+	t.Helper()
+	log, err := os.ReadFile(filepath.Join(dir, "servers", "log", "supervisor.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for line := range strings.Lines(string(log)) {
+		if _, rest, ok := strings.Cut(line, "msg=ended name="); ok {
+			names = append(names, strings.Fields(rest)[0])
+		}
+	}
+	return strings.Join(names[max(0, len(names)-n):], " ")
 }
 
 // get returns the answer's body, "ok" for an empty one, and "" when nobody answers.

@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
-	"sync"
+	"errors"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"example.com/banking/internal/supervise"
 )
 
 const (
@@ -13,32 +17,36 @@ const (
 	steady = time.Minute
 )
 
-// watch starts again whatever ends by itself, later and later while that does not help, until ctx ends.
-func (b *bank) watch(ctx context.Context) {
-	var watchers sync.WaitGroup
+var errSupervisorGone = errors.New("the supervisor has ended, and with it the servers and services: start the bank again")
+
+// watch starts again whatever ends by itself, later and later while that does not help, until ctx ends. It fails when
+// nothing can be started any more.
+func (b *bank) watch(ctx context.Context) error {
+	watchers, ctx := errgroup.WithContext(ctx)
 	for _, s := range b.services {
-		watchers.Go(func() {
-			b.keep(ctx, s.name, func() <-chan struct{} { return s.child.Done() }, func(context.Context) error {
-				child, err := b.servers.Run(s.process)
-				if err == nil {
-					s.child = child
-				}
-				return err
-			})
+		watchers.Go(func() error {
+			return b.keep(ctx, s.name, func() <-chan struct{} { return s.child.Done() }, func(context.Context) error { return s.restart() })
 		})
 	}
-	watchers.Go(func() { b.keep(ctx, "RabbitMQ", b.servers.BrokerDone, b.servers.StartBroker) })
-	watchers.Go(func() { b.keep(ctx, "PostgreSQL", b.servers.PostgresDone, b.servers.StartPostgres) })
-	watchers.Wait()
+	watchers.Go(func() error { return b.keep(ctx, "RabbitMQ", b.servers.BrokerDone, b.servers.StartBroker) })
+	watchers.Go(func() error { return b.keep(ctx, "PostgreSQL", b.servers.PostgresDone, b.servers.StartPostgres) })
+	return watchers.Wait()
 }
 
-func (b *bank) keep(ctx context.Context, name string, done func() <-chan struct{}, start func(context.Context) error) {
+func (b *bank) keep(ctx context.Context, name string, done func() <-chan struct{}, start func(context.Context) error) error {
 	wait, began := firstRestart, time.Now()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
+		case <-b.servers.Gone():
+			return errSupervisorGone
 		case <-done():
+		}
+		select {
+		case <-b.servers.Gone(): // which ended everything: not this one by itself
+			return errSupervisorGone
+		default:
 		}
 		if time.Since(began) > steady {
 			wait = firstRestart
@@ -46,7 +54,9 @@ func (b *bank) keep(ctx context.Context, name string, done func() <-chan struct{
 		b.term.printf("%s has ended by itself; starting it again in %s\n", name, wait)
 		select {
 		case <-ctx.Done():
-			return
+			return nil
+		case <-b.servers.Gone():
+			return errSupervisorGone
 		case <-time.After(wait):
 		}
 		wait = min(2*wait, lastRestart)
@@ -55,8 +65,10 @@ func (b *bank) keep(ctx context.Context, name string, done func() <-chan struct{
 		err := start(starting)
 		cancel()
 		switch {
+		case errors.Is(err, supervise.ErrGone):
+			return errSupervisorGone
 		case ctx.Err() != nil:
-			return
+			return nil
 		case err != nil:
 			b.term.printf("%s did not start: %v\n", name, err)
 		default:

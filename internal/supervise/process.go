@@ -21,6 +21,9 @@ type Process struct {
 	Log string `json:"log"`
 	// User is who the child runs as; nil means the calling user.
 	User *User `json:"user,omitempty"`
+	// StopRank orders the end: children of a higher rank are stopped first, those of one rank in the reverse order of
+	// their starts. Without ranks a database that was started again in between would end before its clients.
+	StopRank int `json:"stopRank"`
 	// StopSignal asks the child to end (SIGTERM when zero); after StopTimeout (10 s when zero) it is killed.
 	StopSignal  syscall.Signal `json:"stopSignal"`
 	StopTimeout time.Duration  `json:"stopTimeout"`

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -37,6 +38,7 @@ type keeper struct {
 	answers  io.Writer
 
 	mu       sync.Mutex
+	lock     *FileLock
 	order    []string // names in the order of their starts
 	children map[string]*running
 }
@@ -55,6 +57,7 @@ func run(cfg Config) int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 
 	lock, lockErr := TryLock(cfg.Lock)
+	k.lock = lock
 	requests := make(chan request)
 	go readRequests(requests)
 	for open := true; open; {
@@ -162,6 +165,7 @@ func (k *keeper) start(id int, p Process) {
 	cmd := exec.Command(p.Path, p.Args...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = p.Env, p.Dir, log, log
 	cmd.SysProcAttr = sysProcAttr(&p)
+	cmd.ExtraFiles = []*os.File{k.lock.file} // an flock lasts until its last descriptor is closed
 	if err := cmd.Start(); err != nil {
 		k.answer(reply{ID: id, Error: err.Error()})
 		return
@@ -224,23 +228,26 @@ func (k *keeper) stop(name string) {
 	}
 }
 
-// end stops the children, last started first, and removes what the holder asked for.
+// end stops the children, by rank and then last started first, and removes what the holder asked for.
 func (k *keeper) end(cfg Config) {
 	k.remove(cfg.RemoveFirst)
-	for {
-		k.mu.Lock()
-		n := len(k.order)
-		var last string
-		if n > 0 {
-			last = k.order[n-1]
-		}
-		k.mu.Unlock()
-		if n == 0 {
-			break
-		}
-		k.stop(last)
+	for name, more := k.nextToStop(); more; name, more = k.nextToStop() {
+		k.stop(name)
 	}
 	k.remove(cfg.RemoveLast)
+}
+
+// nextToStop returns the child to be stopped before all others, and whether there is one.
+func (k *keeper) nextToStop() (name string, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	rank := 0
+	for _, started := range slices.Backward(k.order) {
+		if r := k.children[started].StopRank; !ok || r > rank {
+			name, rank, ok = started, r, true
+		}
+	}
+	return name, ok
 }
 
 func (k *keeper) remove(paths []string) {

@@ -3,8 +3,8 @@
 // A program that starts a database and is then killed with SIGKILL leaves the database running for ever: it had
 // no chance to stop it. So the program (the holder) starts a supervisor first: a second copy of its own executable in a
 // session of its own, which starts, signals and stops the children on the holder's behalf and holds one end of a pipe
-// to it. However the holder ends, the kernel closes the pipe, and the supervisor stops every child in the reverse order
-// of their starts, removes what it was told to remove, and ends.
+// to it. However the holder ends, the kernel closes the pipe, and the supervisor stops every child, by rank and within a
+// rank in the reverse order of their starts, removes what it was told to remove, and ends.
 //
 // Several holders can share one supervisor through a lease file: each keeps a shared lock on it, and the supervisor
 // stops when it can take the lock exclusively, which a killed holder cannot prevent either.
@@ -12,6 +12,7 @@ package supervise
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +28,8 @@ import (
 type Config struct {
 	// Log collects the supervisor's own messages.
 	Log string `json:"log"`
-	// Lock is a file that the supervisor keeps locked while it or one of its children lives.
+	// Lock is a file that stays locked while the supervisor or one of its children lives, even when the supervisor is
+	// killed before them: data in use is not given to a second pair of servers.
 	Lock string `json:"lock"`
 	// Lease, when set, is the file whose shared locks keep the supervisor alive after the holder's pipe has closed.
 	Lease string `json:"lease,omitempty"`
@@ -46,6 +48,7 @@ const marker = "BANKING_SUPERVISOR"
 type Supervisor struct {
 	cmd    *exec.Cmd
 	leased bool
+	lock   string // Config.Lock
 	stdin  io.WriteCloser
 	gone   chan struct{} // closed when the supervisor's end of the pipe is closed
 	sendMu sync.Mutex
@@ -90,7 +93,7 @@ func New(cfg Config) (*Supervisor, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start supervisor: %w", err)
 	}
-	s := &Supervisor{cmd: cmd, leased: cfg.Lease != "", stdin: stdin, gone: make(chan struct{}),
+	s := &Supervisor{cmd: cmd, leased: cfg.Lease != "", lock: cfg.Lock, stdin: stdin, gone: make(chan struct{}),
 		waiting: map[int]chan reply{}, children: map[string]*Child{}}
 	go s.read(stdout)
 	if _, err := s.call(request{Op: opHello}); err != nil {
@@ -98,6 +101,9 @@ func New(cfg Config) (*Supervisor, error) {
 	}
 	return s, nil
 }
+
+// Gone is closed when the supervisor has ended, or has gone on without this holder: see Close.
+func (s *Supervisor) Gone() <-chan struct{} { return s.gone }
 
 // Start starts a child. An error says that the program could not be executed; a program that ends at once is a child
 // whose Done is closed.
@@ -122,7 +128,8 @@ func (s *Supervisor) Start(p Process) (*Child, error) {
 }
 
 // Close ends the lease of this holder. Without a lease file it returns when all children are stopped and the
-// supervisor has ended; with one the supervisor lives on until the last lease is gone, and Close returns at once.
+// supervisor has ended; with one the supervisor lives on until the last lease is gone, and Close returns at once. A
+// supervisor that was killed is an error, but even then Close waits for the children.
 func (s *Supervisor) Close() error {
 	if err := s.stdin.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("close pipe to supervisor: %w", err)
@@ -132,9 +139,23 @@ func (s *Supervisor) Close() error {
 		return s.cmd.Process.Release()
 	}
 	if err := s.cmd.Wait(); err != nil {
-		return fmt.Errorf("supervisor ended: %w", err)
+		return errors.Join(fmt.Errorf("supervisor ended: %w", err), s.awaitOrphans())
 	}
 	return nil
+}
+
+// orphanTimeout exceeds every StopTimeout in use: the children of a killed supervisor have been asked to end by then.
+const orphanTimeout = 40 * time.Second
+
+// awaitOrphans waits for the children that a killed supervisor has left.
+func (s *Supervisor) awaitOrphans() error {
+	ctx, cancel := context.WithTimeout(context.Background(), orphanTimeout)
+	defer cancel()
+	lock, err := LockExclusive(ctx, s.lock)
+	if err != nil {
+		return fmt.Errorf("processes are left: %w", err)
+	}
+	return lock.Unlock()
 }
 
 func (s *Supervisor) call(req request) (reply, error) {
@@ -192,6 +213,7 @@ func (s *Supervisor) read(from io.ReadCloser) {
 		}
 		s.mu.Unlock()
 	}
+	close(s.gone) // first: who sees a child end can then see why
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.children {
@@ -200,7 +222,6 @@ func (s *Supervisor) read(from io.ReadCloser) {
 			close(c.done)
 		}
 	}
-	close(s.gone)
 }
 
 // Child is one supervised process.
@@ -223,6 +244,12 @@ func (c *Child) Exit() string {
 	<-c.done
 	return c.exit
 }
+
+// Succeeded says whether the child ended by itself and with 0; it waits for its end.
+func (c *Child) Succeeded() bool { return c.Exit() == success }
+
+// success is how a state that is no failure describes itself.
+const success = "exit status 0"
 
 // Signal sends a signal to the child alone, not to processes that it started.
 func (c *Child) Signal(sig syscall.Signal) error {

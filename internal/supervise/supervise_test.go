@@ -156,25 +156,68 @@ func TestChildrenStopInReverseOrder(t *testing.T) {
 	if err := sup.Close(); err != nil {
 		t.Fatal(err)
 	}
+	if got := ended(t, dir); got != "third second first" {
+		t.Errorf("children ended in the order %q", got)
+	}
+}
+
+// A server that was started again is the youngest child, and yet its clients have to end before it.
+func TestChildrenStopByRankBeforeAge(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	sup, err := supervise.New(config(dir, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []struct {
+		name string
+		rank int
+	}{{"client", 1}, {"other-client", 1}, {"server", 0}} {
+		process := sleeper(dir, p.name)
+		process.StopRank = p.rank
+		if _, err := sup.Start(process); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := sup.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := ended(t, dir); got != "other-client client server" {
+		t.Errorf("children ended in the order %q", got)
+	}
+}
+
+// ended returns the names of the children in the order of their ends, as the supervisor's log has it.
+func ended(t *testing.T, dir string) string {
+	t.Helper()
 	log, err := os.ReadFile(filepath.Join(dir, "supervisor.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ended []string
+	var names []string
 	for line := range strings.Lines(string(log)) {
 		if _, rest, ok := strings.Cut(line, "msg=ended name="); ok {
-			ended = append(ended, strings.Fields(rest)[0])
+			names = append(names, strings.Fields(rest)[0])
 		}
 	}
-	if got := strings.Join(ended, " "); got != "third second first" {
-		t.Errorf("children ended in the order %q", got)
-	}
+	return strings.Join(names, " ")
 }
 
 func TestStubbornChildIsKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	sup := newSupervisor(t, dir)
+	child := startStubborn(t, newSupervisor(t, dir), dir)
+	if err := child.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got := child.Exit(); got != "signal: killed" {
+		t.Errorf("exit = %q, want a kill", got)
+	}
+}
+
+// startStubborn returns a child that ends only when it is killed.
+func startStubborn(t *testing.T, sup *supervise.Supervisor, dir string) *supervise.Child {
+	t.Helper()
 	child, err := sup.Start(supervise.Process{
 		Name: "stubborn", Path: "/bin/sh", Args: []string{"-c", `trap "" TERM; echo ready; while :; do sleep 0.1; done`},
 		Env: []string{"PATH=/usr/bin:/bin"}, Dir: dir, Log: filepath.Join(dir, "stubborn.log"), StopTimeout: 100 * time.Millisecond,
@@ -186,12 +229,7 @@ func TestStubbornChildIsKilled(t *testing.T) {
 		said, err := os.ReadFile(filepath.Join(dir, "stubborn.log"))
 		return err == nil && strings.Contains(string(said), "ready")
 	})
-	if err := child.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	if got := child.Exit(); got != "signal: killed" {
-		t.Errorf("exit = %q, want a kill", got)
-	}
+	return child
 }
 
 func TestChildCanBeStartedAgain(t *testing.T) {

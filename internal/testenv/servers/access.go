@@ -65,7 +65,7 @@ func (a *access) ports() []*int {
 
 func (a *access) portsFree() bool {
 	for _, port := range a.ports() {
-		if *port == 0 || !portFree(*port) {
+		if *port == 0 || !PortFree(*port) {
 			return false
 		}
 	}
@@ -92,14 +92,15 @@ const lowestPort, highestPort = 15000, 32000
 func FreePort(taken map[int]bool) (int, error) {
 	for range 1000 {
 		port := lowestPort + mathrand.IntN(highestPort-lowestPort)
-		if !taken[port] && portFree(port) {
+		if !taken[port] && PortFree(port) {
 			return port, nil
 		}
 	}
 	return 0, fmt.Errorf("no free port found between %d and %d", lowestPort, highestPort)
 }
 
-func portFree(port int) bool {
+// PortFree says whether a loopback TCP port can be listened on.
+func PortFree(port int) bool {
 	l, err := net.Listen("tcp", loopback(port))
 	if err != nil {
 		return false

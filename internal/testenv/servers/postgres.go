@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
@@ -171,22 +170,30 @@ func (s *Servers) initdb(ctx context.Context, data string) error {
 		return fmt.Errorf("password for initdb: %w", err)
 	}
 	defer func() { _ = os.Remove(passwords) }()
+	if s.pg.user != nil {
+		if err := os.Chown(passwords, int(s.pg.user.UID), int(s.pg.user.GID)); err != nil {
+			return fmt.Errorf("password for initdb: %w", err)
+		}
+	}
 	args := []string{"-D", unfinished, "-U", superuser, "--pwfile", passwords, "--auth=scram-sha-256",
 		"--encoding=UTF8", "--locale=C"}
 	if s.cfg.Ephemeral {
 		args = append(args, "--no-sync")
 	}
-	cmd := exec.CommandContext(ctx, s.programs.initdb, args...)
-	cmd.Dir = s.pg.dir
-	cmd.Env = []string{"PATH=" + searchPath(), "LC_ALL=C"}
-	if s.pg.user != nil {
-		if err := os.Chown(passwords, int(s.pg.user.UID), int(s.pg.user.GID)); err != nil {
-			return fmt.Errorf("password for initdb: %w", err)
-		}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: s.pg.user.UID, Gid: s.pg.user.GID}}
+	// A child of the supervisor like any server: were this process killed now, initdb would fill a folder that is being removed.
+	log := filepath.Join(s.cfg.Dir, "log", "initdb.log")
+	child, err := s.sup.Start(supervise.Process{Name: "initdb", Path: s.programs.initdb, Args: args,
+		Env: []string{"PATH=" + searchPath(), "LC_ALL=C"}, Dir: s.pg.dir, Log: log, User: s.pg.user})
+	if err != nil {
+		return err
 	}
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w:\n%s", err, output)
+	select {
+	case <-child.Done():
+	case <-ctx.Done():
+		return errors.Join(fmt.Errorf("initdb: %w", ctx.Err()), child.Stop())
+	}
+	if !child.Succeeded() {
+		return fmt.Errorf("initdb: %s; the end of %s:\n%s", child.Exit(), log, tail(log))
 	}
 	if err := os.Rename(unfinished, data); err != nil {
 		return fmt.Errorf("move the new cluster into place: %w", err)

@@ -132,8 +132,18 @@ func (s *Servers) Stop() error {
 	return nil
 }
 
-// Run starts another program that must end with the servers, before them.
-func (s *Servers) Run(p supervise.Process) (*supervise.Child, error) { return s.sup.Start(p) }
+// Gone is closed when the supervisor has ended without being asked to: nothing can be started again then, see
+// supervise.ErrGone, and Stop waits for what is ending.
+func (s *Servers) Gone() <-chan struct{} { return s.sup.Gone() }
+
+// clientRank is the lowest stop rank of what Run starts; the servers themselves have rank 0.
+const clientRank = 1
+
+// Run starts another program that must end with the servers, before them, however often a server was started again.
+func (s *Servers) Run(p supervise.Process) (*supervise.Child, error) {
+	p.StopRank = max(p.StopRank, clientRank)
+	return s.sup.Start(p)
+}
 
 // Addresses are the administrators' entrances to a pair of servers, with credentials.
 type Addresses struct {

@@ -22,22 +22,36 @@ import (
 	"example.com/banking/internal/testenv/servers"
 )
 
-// holderDir makes a copy of the test binary start servers in that folder, print their addresses and wait to be killed.
-const holderDir = "TEST_SERVERS_DIR"
+// holderDir makes a copy of the test binary start servers in that folder, sharerDir share those in that folder; it prints
+// their addresses and waits to be killed.
+const holderDir, sharerDir = "TEST_SERVERS_DIR", "TEST_SHARED_SERVERS_DIR"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(holderDir); dir != "" {
 		s, err := servers.Start(context.Background(), servers.Config{Dir: dir, Log: os.Stderr, Ephemeral: true})
-		if err == nil {
-			err = json.NewEncoder(os.Stdout).Encode(s.Addresses())
-		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		select {}
+		hold(s.Addresses())
+	}
+	if dir := os.Getenv(sharerDir); dir != "" {
+		lease, err := servers.Share(context.Background(), dir, nil)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		hold(lease.Addresses)
 	}
 	os.Exit(m.Run())
+}
+
+func hold(addresses servers.Addresses) {
+	if err := json.NewEncoder(os.Stdout).Encode(addresses); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	select {}
 }
 
 const startTimeout = 3 * time.Minute

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/banking/internal/supervise"
+	"example.com/banking/internal/testenv/servers"
+)
+
+// service is one of the bank's own programs, run from the folder that the bank program lies in.
+type service struct {
+	name    string
+	process supervise.Process // without its address
+	token   string            // its ADMIN_TOKEN, by which it is told from another bank's
+	run     func(supervise.Process) (*supervise.Child, error)
+	taken   map[int]bool // the ports of this bank's services
+
+	port  int
+	url   string
+	child *supervise.Child
+}
+
+// stopTimeout exceeds a service's SHUTDOWN_GRACE of 15 s, so that a graceful stop is never cut short.
+const stopTimeout = 20 * time.Second
+
+// portAttempts is how many ports a service is given before its start has failed.
+const portAttempts = 5
+
+// errEndedEarly says that a service ended before it was ready.
+var errEndedEarly = errors.New("ended before it was ready")
+
+// start starts the service on the port, or on a free one when somebody listens there.
+func (s *service) start(port int, term *terminal) error {
+	s.port = port
+	if s.taken[port] || !servers.PortFree(port) {
+		var err error
+		if s.port, err = servers.FreePort(s.taken); err != nil {
+			return err
+		}
+		term.printf("  port %d is taken, %s listens on %d\n", port, s.name, s.port)
+	}
+	s.taken[s.port] = true
+	s.url = "http://" + s.address()
+	return s.restart()
+}
+
+func (s *service) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// restart starts the service where it was, so that the addresses that people have stay valid.
+func (s *service) restart() error {
+	p := s.process
+	p.Env = append(slices.Clone(p.Env), "HTTP_ADDR="+s.address())
+	child, err := s.run(p)
+	if err == nil {
+		s.child = child
+	}
+	return err
+}
+
+// bringUp waits until the service that was started is ready. Between the choice of a port and its use another
+// program can take it, most likely another bank that starts at the same time; then the service gets another port.
+func (s *service) bringUp(ctx context.Context, term *terminal) error {
+	for attempt := 1; ; attempt++ {
+		err := s.awaitReady(ctx, term)
+		if !errors.Is(err, errEndedEarly) || servers.PortFree(s.port) || attempt == portAttempts {
+			return err
+		}
+		if err := s.start(s.port, term); err != nil {
+			return err
+		}
+	}
+}
+
+const readyInterval = 100 * time.Millisecond
+
+// awaitReady polls /readyz. A service that ends before it is ready has its log's end shown, since the reason stands there.
+func (s *service) awaitReady(ctx context.Context, term *terminal) error {
+	began := time.Now()
+	tick := time.NewTicker(readyInterval)
+	defer tick.Stop()
+	client := &http.Client{Timeout: 5 * time.Second}
+	defer client.CloseIdleConnections()
+	reason := ""
+	for {
+		ready, why := s.probe(ctx, client)
+		if ready {
+			term.printf("  %s is ready on %s (%.1f s)\n", s.name, s.url, time.Since(began).Seconds())
+			return nil
+		}
+		if why != reason && time.Since(began) > 2*time.Second {
+			reason = why
+			term.printf("  waiting for %s: %s\n", s.name, reason)
+		}
+		select {
+		case <-s.child.Done():
+			return fmt.Errorf("%s %w (%s):\n%s", s.name, errEndedEarly, s.child.Exit(), lastLines(s.process.Log))
+		case <-ctx.Done():
+			return fmt.Errorf("%s did not become ready: %w: %s", s.name, ctx.Err(), why)
+		case <-tick.C:
+		}
+	}
+}
+
+// probe asks whether the service is ready, and whether it is this one: before a service finds its port taken, another
+// bank's may answer there. That one refuses the admin token.
+func (s *service) probe(ctx context.Context, client *http.Client) (ready bool, why string) {
+	status, text := s.get(ctx, client, "/readyz")
+	if status != http.StatusOK {
+		return false, text
+	}
+	switch status, text = s.get(ctx, client, "/admin"); status {
+	case 0:
+		return false, text
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return false, "another bank answers on " + s.address()
+	default:
+		return true, ""
+	}
+}
+
+// get returns the answer's status and text, or 0 and the reason why there is none.
+func (s *service) get(ctx context.Context, client *http.Client, path string) (status int, text string) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
+	if err != nil {
+		return 0, err.Error()
+	}
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, "does not answer yet"
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1000))
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, strings.TrimSpace(string(body))
+}
+
+func lastLines(path string) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	const most = 2000
+	if len(content) > most {
+		content = content[len(content)-most:]
+	}
+	return strings.TrimSpace(string(content))
+}

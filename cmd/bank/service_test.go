@@ -1,0 +1,101 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"example.com/banking/internal/supervise"
+	"example.com/banking/internal/testenv/servers"
+)
+
+// Another bank has taken the port since it was chosen, and answers on it: that must be neither taken for the own service nor
+// the end of the start.
+func TestServiceWhosePortWasTakenGetsAnother(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/admin") {
+			w.WriteHeader(http.StatusUnauthorized) // not its token
+		}
+	}))
+	t.Cleanup(other.Close)
+	s := fakeAccount(t)
+	var said strings.Builder
+	term := &terminal{out: &said, err: io.Discard}
+	s.port = portOf(t, other.URL)
+	s.url = other.URL
+	if err := s.restart(); err != nil { // as start does, which found the port free
+		t.Fatal(err)
+	}
+
+	if err := s.bringUp(t.Context(), term); err != nil {
+		t.Fatal(err)
+	}
+
+	if s.url == other.URL || get(s.url+"/pid") != strconv.Itoa(s.child.PID()) {
+		t.Errorf("the service is said to be on %s, where %q answers; the other bank is on %s", s.url, get(s.url+"/pid"), other.URL)
+	}
+	if !strings.Contains(said.String(), "is taken, account listens on "+strconv.Itoa(s.port)) {
+		t.Errorf("the other port is not told:\n%s", said.String())
+	}
+}
+
+// A service that ends for a reason of its own is not tried again.
+func TestServiceThatFailsIsNotStartedAgain(t *testing.T) {
+	t.Parallel()
+	s := fakeAccount(t)
+	s.process.Env = nil // without any address it refuses to start
+	starts, run := 0, s.run
+	s.run = func(p supervise.Process) (*supervise.Child, error) { starts++; return run(p) }
+	term := &terminal{out: io.Discard, err: io.Discard}
+	free, err := servers.FreePort(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.start(free, term); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.bringUp(t.Context(), term); err == nil || !strings.Contains(err.Error(), "DATABASE_URL is missing") {
+		t.Errorf("error = %v, want the reason from the log", err)
+	}
+	if starts != 1 {
+		t.Errorf("started %d times, want 1", starts)
+	}
+}
+
+// fakeAccount returns a service that has not been started.
+func fakeAccount(t *testing.T) *service {
+	t.Helper()
+	bin, dir := programs(t), t.TempDir()
+	sup, err := supervise.New(supervise.Config{Log: filepath.Join(dir, "supervisor.log"), Lock: filepath.Join(dir, "lock")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sup.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &service{name: "account", token: "own", run: sup.Start, taken: map[int]bool{}, process: supervise.Process{
+		Name: "account", Path: filepath.Join(bin, "account"), Dir: dir, Log: filepath.Join(dir, "account.log"),
+		Env: []string{"DATABASE_URL=x", "AMQP_URL=x", "ADMIN_TOKEN=own"},
+	}}
+}
+
+func portOf(t *testing.T, address string) int {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}

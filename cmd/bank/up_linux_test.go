@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// The bank cannot start anything without its supervisor, so it must end and not leave addresses of nobody.
+func TestUpEndsWhenItsSupervisorIsKilled(t *testing.T) {
+	t.Parallel()
+	bin, dir := programs(t), bankFolder(t)
+	up, said := startUp(t, bin, dir)
+	waitFor(t, said, func() bool { return strings.Contains(said.String(), "The bank is open") })
+	where, err := loadEndpoints(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(parentOf(t, get(where.AccountURL+"/pid")), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+
+	ended := make(chan error, 1)
+	go func() { ended <- up.Wait() }()
+	waitFor(t, said, func() bool {
+		select {
+		case err = <-ended:
+			return true
+		default:
+			return false
+		}
+	})
+
+	if up.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "the supervisor has ended") {
+		t.Errorf("up ended with %v and said:\n%s", err, said)
+	}
+	if _, err := os.Stat(endpointsFile(dir)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("addresses of a dead bank: %v", err)
+	}
+	if text, err := bankCommand(t, bin, "down", "--dir", dir); err != nil || !strings.Contains(text, "no bank is running") {
+		t.Errorf("down: %v, %s", err, text)
+	}
+	if get(where.AccountURL+"/pid") != "" || get(where.ManagementURL) != "" {
+		t.Error("something still answers after up has ended")
+	}
+}
+
+func parentOf(t *testing.T, pid string) int {
+	t.Helper()
+	status, err := os.ReadFile("/proc/" + pid + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "PPid:")
+	var parent int
+	if _, err := fmt.Sscan(rest, &parent); err != nil {
+		t.Fatalf("parent of %s: %v", pid, err)
+	}
+	return parent
+}
