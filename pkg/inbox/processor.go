@@ -189,16 +189,23 @@ func apply[C any](work Work[C], it *item[C]) (messages []outbox.Message, recover
 // because of anything but the caller's own shutdown.
 func (p *processor[C]) classify(ctx context.Context, err error) error {
 	err = fmt.Errorf("inbox of %s: %w", p.config.Consumer, err)
-	var sqlState interface{ SQLState() string }
-	switch {
-	case errors.Is(ctx.Err(), context.Canceled):
+	if errors.Is(ctx.Err(), context.Canceled) {
 		return &retry.Error{Class: retry.Cancelled, Err: err}
-	case errors.As(err, &sqlState) && sqlState.SQLState() == "23505": // unique_violation
-		return &retry.Error{Class: retry.Conflict, Err: err}
 	}
-	class := retry.ClassOf(err, p.config.Classifiers...)
+	// The service is asked first: it knows which of its keys are there to catch a contradiction.
+	class := retry.ClassOf(err, append(slices.Clone(p.config.Classifiers), uniqueViolation)...)
 	if class == retry.Cancelled {
 		class = retry.Timeout
 	}
 	return &retry.Error{Class: class, Err: err}
+}
+
+// uniqueViolation takes a broken key for what it nearly always is here: what Load did not see and Save collided with was committed in
+// between, and will be seen the next time.
+func uniqueViolation(err error) (retry.Class, bool) {
+	var sqlState interface{ SQLState() string }
+	if errors.As(err, &sqlState) && sqlState.SQLState() == "23505" {
+		return retry.Conflict, true
+	}
+	return "", false
 }

@@ -115,11 +115,14 @@ func classOfSQLState(code string) Class {
 		return RateLimited
 	case "57P01", "57P02", "57P03", "57P05", "57014": // shutting down, crashed, starting up, idle too long, cancelled by a timeout
 		return Timeout
+	case "3D000": // the database is not there: it is being restored
+		return Timeout
 	case "25P03", "25P04", "25006": // transactions that took too long, and a standby that does not take writes (yet)
 		return Timeout
 	}
 	for _, class := range []string{
 		"08", // connection exceptions
+		"28", // who we are is not believed: a password that is being changed
 		"53", // out of disk, memory or connections
 		"58", // system and I/O errors
 	} {

@@ -38,6 +38,8 @@ func TestClassOf(t *testing.T) {
 		{"starting up", sqlState("57P03"), retry.Timeout},
 		{"statement timeout", sqlState("57014"), retry.Timeout},
 		{"connection failure", sqlState("08006"), retry.Timeout},
+		{"password being changed", sqlState("28P01"), retry.Timeout},
+		{"database being restored", sqlState("3D000"), retry.Timeout},
 		{"I/O error", sqlState("58030"), retry.Timeout},
 		{"a standby", sqlState("25006"), retry.Timeout},
 		{"unique violation", sqlState("23505"), retry.Unknown},

@@ -7,7 +7,9 @@ import (
 
 	"example.com/banking/internal/testenv"
 	"example.com/banking/pkg/inbox"
+	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
+	"example.com/banking/pkg/retry"
 	"example.com/banking/services/account/ledger"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -89,4 +91,19 @@ select gen_random_uuid(), ledger, account_id, transfer_id, `
 		})
 	}
 	expectInvariants(t, b.pool)
+}
+
+// The ledger shows a debit of which no leg knows: a contradiction that no repetition can cure, and not a race that is over in a moment.
+func TestMovementWithoutLegIsAContradiction(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	tr := newTransfer(b.open(t, "EUR", 100), b.open(t, "EUR", 0), 30)
+	b.ask(t, ledger.Requested, tr)
+	if _, err := b.pool.Exec(t.Context(), `delete from legs where id = $1`, tr.id); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.handlers[ledger.Requested](t.Context(), []*messaging.Message{tr.message(t, ledger.Requested)})
+	if class := retry.ClassOf(err); class != retry.Invariant {
+		t.Errorf("class %s of %v, want INVARIANT", class, err)
+	}
 }
