@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -21,6 +22,7 @@ type delivery struct {
 	verdict     verdict
 
 	exit  *Publishing // with the verdicts lapByCopy and quarantine
+	bare  bool        // exit has been reduced to what always fits
 	tries int         // publishings of exit that failed
 	due   time.Time   // while it waits
 }
@@ -63,12 +65,14 @@ func (d *delivery) prepare(queue string) bool {
 	return true
 }
 
-// origin is where the message was first published to.
-func (d *delivery) origin() (exchange, routingKey string) {
-	if d.past.known {
-		return d.past.exchange, d.past.routingKey
+// origin is where the message was first published to, and the queue that failed on it first.
+func (d *delivery) origin() origin {
+	o := d.past.origin
+	if !o.known {
+		o.exchange, o.routingKey, o.known = d.Exchange, d.RoutingKey, true
 	}
-	return d.Exchange, d.RoutingKey
+	o.queue = cmp.Or(o.queue, d.msg.Queue)
+	return o
 }
 
 // age is for how long the message has been about, 0 when nothing tells. The first believable of its times counts.
@@ -88,7 +92,8 @@ func (d *delivery) age(now time.Time) time.Duration {
 }
 
 func headerTime(headers amqp.Table, name string) time.Time {
-	at, err := time.Parse(time.RFC3339, text(headers, name))
+	value, _ := shortText(headers, name)
+	at, err := time.Parse(time.RFC3339, value)
 	if err != nil {
 		return time.Time{}
 	}

@@ -47,6 +47,7 @@ func (a *attachment) publishExits() {
 func (a *attachment) left(e exit) {
 	a.exits = nil
 	c := a.consumer
+	unfit := unpublishables(e.err)
 	for i, d := range e.deliveries {
 		if e.outcomes[i] == Acked {
 			if d.tries > 0 {
@@ -58,6 +59,13 @@ func (a *attachment) left(e exit) {
 			} else {
 				c.metrics.retried.Inc()
 			}
+			continue
+		}
+		if why := unfit[i]; why != nil && !d.bare {
+			d.exit, d.bare = c.bareExit(d), true
+			a.leaving = append(a.leaving, d)
+			c.session.Logger.Error("message does not fit the wire, it leaves with the least of headers", "queue", c.Queue,
+				"message_id", cutText(d.msg.MessageID, 1<<10), "error", why)
 			continue
 		}
 		if d.tries++; d.tries == 1 {

@@ -171,7 +171,7 @@ func (c *Consumer) failed(live context.Context, d *delivery, err error) {
 	}
 	now := c.now()
 	decision := c.Policy.Decide(retry.Failure{Class: class, Attempt: d.attempt, Age: d.age(now)}, c.rnd)
-	if decision.Action != retry.LeaveAlone && d.firstFailed.IsZero() {
+	if decision.Action != retry.LeaveAlone && (d.firstFailed.IsZero() || absurd(d.firstFailed, now)) {
 		d.firstFailed = now
 	}
 	log := c.session.Logger.With("queue", c.Queue, "class", class, "attempt", d.attemptOf(c.Policy.MaxAttempts),
