@@ -126,7 +126,7 @@ func readHistory(headers amqp.Table, queue string) history {
 		}
 	}
 	if anyDeathHeader(headers) {
-		h.rejectable = malformed == nil && ownLap &&
+		h.rejectable = malformed == nil && ownLap && h.origin.known &&
 			headers["x-first-death-reason"] == "rejected" && headers["x-first-death-queue"] == queue
 	}
 	if !h.rejectable { // not a lap of the broker's: somebody wrote it

@@ -46,6 +46,7 @@ func TestReadHistory(t *testing.T) {
 		"a first death elsewhere":        {own(amqp.Table{"x-death": lap, "x-first-death-queue": "other"}), 2, false, false},
 		"a first death by expiry":        {own(amqp.Table{"x-death": lap, "x-first-death-reason": "expired"}), 2, false, false},
 		"deaths that are no tables":      {own(amqp.Table{"x-death": []any{int64(1), lap[1]}}), 2, true, false},
+		"a lap without an address":       {own(amqp.Table{"x-death": []any{amqp.Table{"queue": mainQueue, "reason": "rejected", "count": int64(1)}}}), 1, false, false},
 		"no array":                       {own(amqp.Table{"x-death": amqp.Table{}}), 0, true, false},
 		"an int32 count":                 {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", int32(2))}}), 2, false, true},
 		"an int16 count":                 {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", int16(2))}}), 2, false, true},
