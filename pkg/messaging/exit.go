@@ -65,7 +65,7 @@ func (a *attachment) left(e exit) {
 			d.exit, d.bare = c.bareExit(d), true
 			a.leaving = append(a.leaving, d)
 			c.session.Logger.Error("message does not fit the wire, it leaves with the least of headers", "queue", c.Queue,
-				"message_id", cutText(d.msg.MessageID, 1<<10), "error", why)
+				"message_id", cutText(d.msg.MessageID, 1<<10), "error", plainText(why.Error(), maxLastError))
 			continue
 		}
 		if d.tries++; d.tries == 1 {
@@ -77,7 +77,7 @@ func (a *attachment) left(e exit) {
 		reason := fmt.Sprintf("publishing to %q with key %q: %s", d.exit.Exchange, d.exit.RoutingKey, e.outcomes[i])
 		c.stuck.Store(&reason)
 		c.session.Logger.Error("message cannot leave, it is held and tried again", "queue", c.Queue, "message_id", cutText(d.msg.MessageID, 1<<10),
-			"outcome", e.outcomes[i].String(), "tries", d.tries, "next_delay", pause, "error", e.err)
+			"outcome", e.outcomes[i].String(), "tries", d.tries, "next_delay", pause, "error", plainText(fmt.Sprint(e.err), maxLastError))
 	}
 	if a.held == 0 {
 		c.stuck.Store(nil)
