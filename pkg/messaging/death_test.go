@@ -144,6 +144,24 @@ func TestWhatCanBeNoAddressIsNotKnown(t *testing.T) {
 	}
 }
 
+func TestTraceParentIsOneOrNothing(t *testing.T) {
+	t.Parallel()
+	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for value, want := range map[any]string{
+		good: good, good[:54]: "", good + "-": "", "": "", nil: "", int64(1): "", strings.Repeat("x", 60<<10): "",
+		strings.Replace(good, "0af", "0AF", 1): "", strings.Replace(good, "0af", "0\x00f", 1): "", strings.Replace(good, "-01", "001", 1): "", good[:10] + "-" + good[11:]: "",
+	} {
+		d := delivery{Delivery: amqp.Delivery{Headers: amqp.Table{"traceparent": value}}}
+		d.prepare(mainQueue)
+		if d.msg.TraceParent != want {
+			t.Errorf("%.60v: %q", value, d.msg.TraceParent)
+		}
+	}
+	if got := traceID(good); got != "0af7651916cd43dd8448eb211c80319c" || traceID("") != "" {
+		t.Errorf("trace id %q", got)
+	}
+}
+
 func TestAge(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)

@@ -56,7 +56,7 @@ func (d *delivery) prepare(queue string) bool {
 		Queue:       queue,
 		Redelivered: d.Redelivered,
 		Headers:     d.Headers,
-		TraceParent: text(d.Headers, "traceparent"),
+		TraceParent: traceParent(d.Headers),
 	}
 	if size := headersSize(d.Headers); size > maxHeaders {
 		d.wrong = retry.Errorf(retry.Validation, "the headers have %d bytes, more than %d", size, maxHeaders)
@@ -89,6 +89,22 @@ func (d *delivery) age(now time.Time) time.Duration {
 		}
 	}
 	return 0
+}
+
+// traceParent is the W3C trace context of the sender, "" when the header is none. It is stored and sent on with what the message
+// causes, so anything else in its place would make a good message fail.
+func traceParent(headers amqp.Table) string {
+	value := text(headers, "traceparent")
+	if len(value) != len("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01") {
+		return ""
+	}
+	for i, c := range []byte(value) {
+		hex := '0' <= c && c <= '9' || 'a' <= c && c <= 'f'
+		if dash := i == 2 || i == 35 || i == 52; dash && c != '-' || !dash && !hex {
+			return ""
+		}
+	}
+	return value
 }
 
 func headerTime(headers amqp.Table, name string) time.Time {
