@@ -19,7 +19,8 @@ type attachment struct {
 	ch         *amqp.Channel
 	deliveries <-chan amqp.Delivery
 	tag        string
-	closed     chan *amqp.Error
+	cancelled  chan string      // the broker ended the consumer
+	closed     chan *amqp.Error // or the channel
 	live       context.Context
 
 	work    chan<- *batch
@@ -47,6 +48,7 @@ func (c *Consumer) attach(l *link, work chan<- *batch, live context.Context) (*a
 		if err := a.ch.Qos(c.Prefetch, 0, false); err != nil {
 			return err
 		}
+		a.cancelled = a.ch.NotifyCancel(make(chan string, 1))
 		a.closed = a.ch.NotifyClose(make(chan *amqp.Error, 1))
 		a.deliveries, err = a.ch.Consume(c.Queue, a.tag, false, false, false, false, nil)
 		return err
@@ -88,6 +90,9 @@ func (a *attachment) run(ctx context.Context) {
 		case e := <-a.exits:
 			a.left(e)
 		case <-timer.C:
+		case <-a.cancelled: // deliveries end too, but nobody looks there while it is full
+			a.lost()
+			return
 		case <-a.link.broken:
 			return
 		case <-ctx.Done():

@@ -52,8 +52,8 @@ func (s *Session) NewConsumer(c ConsumerConfig) (*Consumer, error) {
 	c.HandlerTimeout = cmp.Or(c.HandlerTimeout, 30*time.Second)
 	c.Grace = cmp.Or(c.Grace, 15*time.Second)
 	switch {
-	case c.Queue == "" || c.Handler == nil:
-		return nil, errors.New("a consumer needs a queue and a handler")
+	case c.Queue == "" || len(c.Queue) > maxShort || c.Handler == nil:
+		return nil, errors.New("a consumer needs a handler and a queue, whose name has 255 bytes at most")
 	case c.Prefetch < 1 || c.Prefetch > 65535 || c.Concurrency < 1 || c.BatchSize < 1 || c.BatchWait < 0:
 		return nil, fmt.Errorf("consumer of %s: prefetch must be 1 to 65535, concurrency and batch size at least 1", c.Queue)
 	case c.Policy.MaxAttempts < 1:

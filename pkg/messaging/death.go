@@ -91,11 +91,9 @@ type history struct {
 	spent       int64     // executions before this one
 	firstFailed time.Time // zero when it never failed, or does not say
 	firstDeath  time.Time // zero when it never died
-	exchange    string    // to which it was published; known is false when the headers do not say
-	routingKey  string
-	known       bool
-	nonsense    bool // it carries death or attempt headers that make no sense
-	rejectable  bool // a reject leads it through the broker's lap and back
+	origin      origin    // as far as the headers say
+	nonsense    bool      // it carries death or attempt headers that make no sense
+	rejectable  bool      // a reject leads it through the broker's lap and back
 }
 
 // readHistory reads the past of a delivery taken from queue.
@@ -124,15 +122,15 @@ func readHistory(headers amqp.Table, queue string) history {
 		if d.Reason == "rejected" {
 			ownLap = true
 			h.firstFailed = d.Time
-			h.exchange, h.known = d.Exchange, true
-			if len(d.RoutingKeys) > 0 {
-				h.routingKey = d.RoutingKeys[0]
-			}
+			h.origin.published(d.Exchange, d.RoutingKeys)
 		}
 	}
 	if anyDeathHeader(headers) {
-		h.rejectable = malformed == nil && ownLap &&
+		h.rejectable = malformed == nil && ownLap && h.origin.known &&
 			headers["x-first-death-reason"] == "rejected" && headers["x-first-death-queue"] == queue
+	}
+	if !h.rejectable { // not a lap of the broker's: somebody wrote it
+		h.firstFailed, h.origin = time.Time{}, origin{}
 	}
 	h.readOwn(headers)
 	return h
@@ -149,12 +147,13 @@ func (h *history) readOwn(headers amqp.Table) {
 			h.nonsense = true
 		}
 	}
-	if at, err := time.Parse(time.RFC3339, text(headers, headerFirstFailedAt)); err == nil {
+	if !republished(headers) {
+		return
+	}
+	if at := headerTime(headers, HeaderFirstFailedAt); !at.IsZero() {
 		h.firstFailed = at
 	}
-	if _, present := headers[headerOriginExchange].(string); present {
-		h.exchange, h.routingKey, h.known = text(headers, headerOriginExchange), text(headers, headerOriginRoutingKey), true
-	}
+	h.origin.read(headers)
 }
 
 // addSpent adds attempts without ever overflowing: the numbers come from outside.

@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -45,6 +46,7 @@ func TestReadHistory(t *testing.T) {
 		"a first death elsewhere":        {own(amqp.Table{"x-death": lap, "x-first-death-queue": "other"}), 2, false, false},
 		"a first death by expiry":        {own(amqp.Table{"x-death": lap, "x-first-death-reason": "expired"}), 2, false, false},
 		"deaths that are no tables":      {own(amqp.Table{"x-death": []any{int64(1), lap[1]}}), 2, true, false},
+		"a lap without an address":       {own(amqp.Table{"x-death": []any{amqp.Table{"queue": mainQueue, "reason": "rejected", "count": int64(1)}}}), 1, false, false},
 		"no array":                       {own(amqp.Table{"x-death": amqp.Table{}}), 0, true, false},
 		"an int32 count":                 {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", int32(2))}}), 2, false, true},
 		"an int16 count":                 {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", int16(2))}}), 2, false, true},
@@ -73,17 +75,90 @@ func TestHistoryKnowsTheOrigin(t *testing.T) {
 	t.Parallel()
 	lap := own(amqp.Table{"x-death": []any{entry("retry", "expired", int64(1)), entry(mainQueue, "rejected", int64(1))}})
 	h := readHistory(lap, mainQueue)
-	if !h.known || h.exchange != "events" || h.routingKey != "some.key" || !h.firstFailed.Equal(time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC)) {
+	if h.origin != (origin{exchange: "events", routingKey: "some.key", known: true}) || !h.firstFailed.Equal(time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC)) {
 		t.Errorf("from the broker's lap: %+v", h)
 	}
-	lap[HeaderOriginExchange], lap[HeaderOriginRoutingKey], lap[HeaderFirstFailedAt] = "first", "first.key", "2026-11-29T10:00:00Z"
-	h = readHistory(lap, mainQueue)
-	if h.exchange != "first" || h.routingKey != "first.key" || h.firstFailed.Day() != 29 {
-		t.Errorf("from our own headers: %+v", h)
+	lap[HeaderOriginExchange], lap[HeaderOriginRoutingKey], lap[HeaderOriginQueue], lap[HeaderFirstFailedAt] = "first", "first.key", "q", "2026-11-29T10:00:00Z"
+	if h = readHistory(lap, mainQueue); h.origin.exchange != "events" || h.origin.queue != "" || h.firstFailed.Day() != 30 {
+		t.Errorf("from a stranger's headers: %+v", h)
 	}
-	d := delivery{Delivery: amqp.Delivery{Exchange: "e", RoutingKey: "k"}}
-	if exchange, key := d.origin(); exchange != "e" || key != "k" {
-		t.Errorf("without any: %s, %s", exchange, key)
+	for name, mark := range map[string]any{
+		"Banking-Attempts": int64(1), "x-replay-count": int32(1), "x-replayed-at": "2026-11-29T10:00:00Z", "x-parked-at": "2026-11-29T10:00:00Z",
+	} {
+		marked := maps.Clone(lap)
+		marked[name] = mark
+		h = readHistory(marked, mainQueue)
+		if h.origin != (origin{"q", "first", "first.key", true}) || h.firstFailed.Day() != 29 {
+			t.Errorf("from our own headers beside %s: %+v", name, h)
+		}
+		marked[name] = true
+		if h = readHistory(marked, mainQueue); h.origin.exchange != "events" {
+			t.Errorf("beside a %s of nonsense: %+v", name, h)
+		}
+	}
+}
+
+func TestWhatCanBeNoAddressIsNotKnown(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("k", 256)
+	death := func(exchange string, keys ...any) amqp.Table {
+		e := entry(mainQueue, "rejected", int64(1))
+		e["exchange"], e["routing-keys"] = exchange, keys
+		return own(amqp.Table{"x-death": []any{e}})
+	}
+	mark := func(headers amqp.Table) amqp.Table {
+		headers["x-replay-count"] = int64(1)
+		return headers
+	}
+	delivered := origin{"", "delivered", "delivered.key", true}
+	for name, c := range map[string]struct {
+		headers amqp.Table
+		want    origin
+	}{
+		"nothing said":             {nil, delivered},
+		"longest key in a death":   {death("e", long[1:]), origin{"", "e", long[1:], true}},
+		"long key in a death":      {death("e", long), delivered},
+		"long exchange in a death": {death(long, "k"), delivered},
+		"no key in a death":        {death("e"), delivered},
+		"a death somebody wrote":   {amqp.Table{"x-death": []any{entry(mainQueue, "rejected", int64(1))}}, delivered},
+		"longest of ours":          {mark(amqp.Table{"x-origin-queue": long[1:], "x-origin-exchange": long[1:], "x-origin-routing-key": long[1:]}), origin{long[1:], long[1:], long[1:], true}},
+		"long key of ours":         {mark(amqp.Table{"x-origin-queue": "q", "x-origin-exchange": "e", "x-origin-routing-key": long}), origin{"q", "delivered", "delivered.key", true}},
+		"long exchange of ours":    {mark(amqp.Table{"x-origin-exchange": long, "x-origin-routing-key": "k"}), delivered},
+		"long queue of ours":       {mark(amqp.Table{"x-origin-queue": long}), delivered},
+		"no text":                  {mark(amqp.Table{"x-origin-queue": int64(1), "x-origin-exchange": "e", "x-origin-routing-key": nil}), delivered},
+		"foreign, without a mark":  {amqp.Table{"x-origin-queue": "q", "x-origin-exchange": "e", "x-origin-routing-key": "k"}, delivered},
+		"long key of ours, then death": {mark(func() amqp.Table {
+			h := death("e", "k")
+			h["x-origin-exchange"], h["x-origin-routing-key"] = "x", long
+			return h
+		}()), origin{"", "e", "k", true}},
+	} {
+		if c.want.queue == "" {
+			c.want.queue = mainQueue
+		}
+		d := delivery{Delivery: amqp.Delivery{Headers: c.headers, Exchange: "delivered", RoutingKey: "delivered.key"}}
+		d.prepare(mainQueue)
+		if got := d.origin(); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestTraceParentIsOneOrNothing(t *testing.T) {
+	t.Parallel()
+	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for value, want := range map[any]string{
+		good: good, good[:54]: "", good + "-": "", "": "", nil: "", int64(1): "", strings.Repeat("x", 60<<10): "",
+		strings.Replace(good, "0af", "0AF", 1): "", strings.Replace(good, "0af", "0\x00f", 1): "", strings.Replace(good, "-01", "001", 1): "", good[:10] + "-" + good[11:]: "",
+	} {
+		d := delivery{Delivery: amqp.Delivery{Headers: amqp.Table{"traceparent": value}}}
+		d.prepare(mainQueue)
+		if d.msg.TraceParent != want {
+			t.Errorf("%.60v: %q", value, d.msg.TraceParent)
+		}
+	}
+	if got := traceID(good); got != "0af7651916cd43dd8448eb211c80319c" || traceID("") != "" {
+		t.Errorf("trace id %q", got)
 	}
 }
 

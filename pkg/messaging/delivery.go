@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -21,6 +22,7 @@ type delivery struct {
 	verdict     verdict
 
 	exit  *Publishing // with the verdicts lapByCopy and quarantine
+	bare  bool        // exit has been reduced to what always fits
 	tries int         // publishings of exit that failed
 	due   time.Time   // while it waits
 }
@@ -54,7 +56,7 @@ func (d *delivery) prepare(queue string) bool {
 		Queue:       queue,
 		Redelivered: d.Redelivered,
 		Headers:     d.Headers,
-		TraceParent: text(d.Headers, "traceparent"),
+		TraceParent: traceParent(d.Headers),
 	}
 	if size := headersSize(d.Headers); size > maxHeaders {
 		d.wrong = retry.Errorf(retry.Validation, "the headers have %d bytes, more than %d", size, maxHeaders)
@@ -63,12 +65,14 @@ func (d *delivery) prepare(queue string) bool {
 	return true
 }
 
-// origin is where the message was first published to.
-func (d *delivery) origin() (exchange, routingKey string) {
-	if d.past.known {
-		return d.past.exchange, d.past.routingKey
+// origin is where the message was first published to, and the queue that failed on it first.
+func (d *delivery) origin() origin {
+	o := d.past.origin
+	if !o.known {
+		o.exchange, o.routingKey, o.known = d.Exchange, d.RoutingKey, true
 	}
-	return d.Exchange, d.RoutingKey
+	o.queue = cmp.Or(o.queue, d.msg.Queue)
+	return o
 }
 
 // age is for how long the message has been about, 0 when nothing tells. The first believable of its times counts.
@@ -87,8 +91,25 @@ func (d *delivery) age(now time.Time) time.Duration {
 	return 0
 }
 
+// traceParent is the W3C trace context of the sender, "" when the header is none. It is stored and sent on with what the message
+// causes, so anything else in its place would make a good message fail.
+func traceParent(headers amqp.Table) string {
+	value := text(headers, "traceparent")
+	if len(value) != len("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01") {
+		return ""
+	}
+	for i, c := range []byte(value) {
+		hex := '0' <= c && c <= '9' || 'a' <= c && c <= 'f'
+		if dash := i == 2 || i == 35 || i == 52; dash && c != '-' || !dash && !hex {
+			return ""
+		}
+	}
+	return value
+}
+
 func headerTime(headers amqp.Table, name string) time.Time {
-	at, err := time.Parse(time.RFC3339, text(headers, name))
+	value, _ := shortText(headers, name)
+	at, err := time.Parse(time.RFC3339, value)
 	if err != nil {
 		return time.Time{}
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"example.com/banking/pkg/retry"
@@ -19,7 +18,7 @@ import (
 // Envelope is the body of a message. It is the authority: routing keys, exchanges and AMQP properties are copies for people
 // and brokers, and may be wrong or gone.
 type Envelope struct {
-	MessageID     string         // 1–200 characters, unique per message
+	MessageID     string         // 1–200 characters, any but NUL; unique per message
 	Type          string         // what is dispatched on
 	OccurredAt    time.Time      // zero when missing or unreadable
 	CorrelationID string         // the transfer; "" when missing
@@ -84,12 +83,11 @@ func (e *Envelope) read(d *jsontext.Decoder, body []byte, now time.Time) error {
 
 func (e *Envelope) set(member string, value jsontext.Value, now time.Time) error {
 	var field *string
-	optional := true
 	switch member {
 	case "messageId":
-		field, optional = &e.MessageID, false
+		field = &e.MessageID
 	case "type":
-		field, optional = &e.Type, false
+		field = &e.Type
 	case "correlationId":
 		field = &e.CorrelationID
 	case "causationId":
@@ -98,9 +96,6 @@ func (e *Envelope) set(member string, value jsontext.Value, now time.Time) error
 		e.OccurredAt = readTime(value, now)
 		return nil
 	default:
-		return nil
-	}
-	if value.Kind() == 'n' && optional {
 		return nil
 	}
 	if value.Kind() != '"' {
@@ -135,14 +130,12 @@ func (e *Envelope) check() error {
 		return errors.New("messageId is missing")
 	case utf8.RuneCountInString(e.MessageID) > maxMessageID:
 		return fmt.Errorf("messageId is longer than %d characters", maxMessageID)
-	case strings.ContainsFunc(e.MessageID, unicode.IsControl):
-		return errors.New("messageId holds control characters")
 	case e.Type == "":
 		return errors.New("type is missing")
 	}
-	for _, text := range []string{e.Type, e.CorrelationID, e.CausationID} {
+	for _, text := range []string{e.MessageID, e.Type, e.CorrelationID, e.CausationID} {
 		if strings.ContainsRune(text, 0) { // PostgreSQL cannot store it
-			return errors.New("type, correlationId or causationId holds a NUL")
+			return errors.New("messageId, type, correlationId or causationId holds a NUL")
 		}
 	}
 	return nil

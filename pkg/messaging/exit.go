@@ -47,6 +47,7 @@ func (a *attachment) publishExits() {
 func (a *attachment) left(e exit) {
 	a.exits = nil
 	c := a.consumer
+	unfit := unpublishables(e.err)
 	for i, d := range e.deliveries {
 		if e.outcomes[i] == Acked {
 			if d.tries > 0 {
@@ -60,6 +61,13 @@ func (a *attachment) left(e exit) {
 			}
 			continue
 		}
+		if why := unfit[i]; why != nil && !d.bare {
+			d.exit, d.bare = c.bareExit(d), true
+			a.leaving = append(a.leaving, d)
+			c.session.Logger.Error("message does not fit the wire, it leaves with the least of headers", "queue", c.Queue,
+				"message_id", cutText(d.msg.MessageID, 1<<10), "error", plainText(why.Error(), maxLastError))
+			continue
+		}
 		if d.tries++; d.tries == 1 {
 			a.held++
 		}
@@ -69,7 +77,7 @@ func (a *attachment) left(e exit) {
 		reason := fmt.Sprintf("publishing to %q with key %q: %s", d.exit.Exchange, d.exit.RoutingKey, e.outcomes[i])
 		c.stuck.Store(&reason)
 		c.session.Logger.Error("message cannot leave, it is held and tried again", "queue", c.Queue, "message_id", cutText(d.msg.MessageID, 1<<10),
-			"outcome", e.outcomes[i].String(), "tries", d.tries, "next_delay", pause, "error", e.err)
+			"outcome", e.outcomes[i].String(), "tries", d.tries, "next_delay", pause, "error", plainText(fmt.Sprint(e.err), maxLastError))
 	}
 	if a.held == 0 {
 		c.stuck.Store(nil)

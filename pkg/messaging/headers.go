@@ -29,14 +29,9 @@ const (
 	HeaderDropped          = "x-dropped-headers"    // names of foreign headers that were too large to keep
 )
 
-// Headers of a message that makes its lap as a copy of ours, because rejecting it is not safe. The first deliberately
-// has no "x-": brokers treat such headers as theirs, differently in each version.
-const (
-	headerAttempts         = "Banking-Attempts" // executions spent so far, an integer
-	headerFirstFailedAt    = HeaderFirstFailedAt
-	headerOriginExchange   = HeaderOriginExchange
-	headerOriginRoutingKey = HeaderOriginRoutingKey
-)
+// headerAttempts marks a message that makes its lap as a copy of ours, because rejecting it is not safe: the executions
+// spent so far, an integer. It deliberately has no "x-": brokers treat such headers as theirs, differently in each version.
+const headerAttempts = "Banking-Attempts"
 
 // headerCorrelation marks a publishing whose messageId cannot tell its return from another's.
 const headerCorrelation = "Banking-Correlation"
@@ -98,12 +93,34 @@ func republishable(headers amqp.Table) amqp.Table {
 	return kept
 }
 
+// withOurs is the headers of a delivery that is published again: ours, which are bounded and win over any of the same
+// name, and of the others those that may be kept and fit beside them.
+func withOurs(received, ours amqp.Table) amqp.Table {
+	headers := republishable(received)
+	if n, ok := integer(received[HeaderReplayCount]); ok {
+		ours[HeaderReplayCount] = n
+	}
+	if at := headerTime(received, HeaderReplayedAt); !at.IsZero() {
+		ours[HeaderReplayedAt] = stamp(at)
+	}
+	delete(headers, HeaderReplayCount) // one that is no number would only mislead
+	for name := range ours {
+		delete(headers, name)
+	}
+	shrink(headers)
+	for name, value := range ours {
+		headers[name] = value
+	}
+	return headers
+}
+
 // shrink drops what AMQP cannot carry, and of headers that are too large the largest ones until the rest is small. It
 // says in a header what it dropped.
 func shrink(headers amqp.Table) {
 	var dropped []string
 	for name, value := range headers {
-		if (amqp.Table{name: value}).Validate() != nil {
+		field := amqp.Table{name: value}
+		if field.Validate() != nil || longNames(field) != nil {
 			delete(headers, name)
 			dropped = append(dropped, name)
 		}
@@ -159,15 +176,15 @@ const maxFrame = 120 << 10
 // fitForWire makes a publishing one that AMQP can carry, or says why it cannot be. The client library finds a text that is
 // too long only while it writes, and then the connection is lost.
 func fitForWire(m *Publishing) error {
-	m.MessageId = cutText(m.MessageId, 255) // the body has the whole of it
-	m.CorrelationId = cutText(m.CorrelationId, 255)
-	m.Type = cutText(m.Type, 255)
+	m.MessageId = cutText(m.MessageId, maxShort) // the body has the whole of it
+	m.CorrelationId = cutText(m.CorrelationId, maxShort)
+	m.Type = cutText(m.Type, maxShort)
 	for _, property := range []struct{ name, value string }{
 		{"exchange", m.Exchange}, {"routing key", m.RoutingKey}, {"content type", m.ContentType},
 		{"content encoding", m.ContentEncoding}, {"reply-to", m.ReplyTo}, {"expiration", m.Expiration}, {"user id", m.UserId}, {"app id", m.AppId},
 	} {
-		if len(property.value) > 255 {
-			return fmt.Errorf("the %s has %d bytes, AMQP allows 255", property.name, len(property.value))
+		if len(property.value) > maxShort {
+			return fmt.Errorf("the %s has %d bytes, AMQP allows %d", property.name, len(property.value), maxShort)
 		}
 	}
 	if len(m.Headers) == 0 {
@@ -186,8 +203,8 @@ func longNames(value any) error {
 	switch v := value.(type) {
 	case amqp.Table:
 		for name, field := range v {
-			if len(name) > 255 {
-				return fmt.Errorf("a header's name has %d bytes, AMQP allows 255", len(name))
+			if len(name) > maxShort {
+				return fmt.Errorf("a header's name has %d bytes, AMQP allows %d", len(name), maxShort)
 			}
 			if err := longNames(field); err != nil {
 				return err

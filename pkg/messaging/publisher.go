@@ -74,6 +74,28 @@ func (u *Unpublishable) Error() string { return fmt.Sprintf("message %d: %v", u.
 
 func (u *Unpublishable) Unwrap() error { return u.Err }
 
+// unpublishables finds the messages that an error of Publish names, by index.
+func unpublishables(err error) map[int]error {
+	found := map[int]error{}
+	var search func(error)
+	search = func(err error) {
+		if u, ok := err.(*Unpublishable); ok {
+			found[u.Index] = u.Err
+			return
+		}
+		switch wrapping := err.(type) {
+		case interface{ Unwrap() error }:
+			search(wrapping.Unwrap())
+		case interface{ Unwrap() []error }:
+			for _, part := range wrapping.Unwrap() {
+				search(part)
+			}
+		}
+	}
+	search(err)
+	return found
+}
+
 // job is one call of Publish on its way through the writer.
 type job struct {
 	messages []Publishing

@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -42,53 +43,65 @@ func copyOf(d *delivery, headers amqp.Table) amqp.Publishing {
 }
 
 // lapCopy is the message on a lap that we make ourselves: to the retry queue, with the attempts it has spent and where it
-// came from in our own headers.
+// came from in our own headers. All of the origin is written, because what stands beside our mark is believed later.
 func (c *Consumer) lapCopy(d *delivery) *Publishing {
-	headers := republishable(d.Headers)
-	shrink(headers)
-	headers[headerAttempts] = int64(d.attempt)
-	headers[headerFirstFailedAt] = stamp(d.firstFailed)
-	headers[headerOriginExchange], headers[headerOriginRoutingKey] = d.origin()
-	return &Publishing{RoutingKey: c.Road.RetryQueue, Mandatory: true, Publishing: copyOf(d, headers)}
+	ours := amqp.Table{
+		headerAttempts:      int64(d.attempt),
+		HeaderFirstFailedAt: stamp(d.firstFailed),
+	}
+	d.origin().write(ours)
+	return &Publishing{RoutingKey: c.Road.RetryQueue, Mandatory: true, Publishing: copyOf(d, withOurs(d.Headers, ours))}
 }
 
 // quarantined is the message as it goes to the parking lot or the error queue.
 func (c *Consumer) quarantined(d *delivery, end burial) *Publishing {
-	headers := republishable(d.Headers)
-	shrink(headers)
-	exchange, key := d.origin()
-	queue := text(d.Headers, HeaderOriginQueue)
-	if queue == "" {
-		queue = c.Queue
+	origin := d.origin()
+	ours := amqp.Table{
+		HeaderLastError:     plainText(end.err.Error(), maxLastError),
+		HeaderErrorClass:    cutText(string(end.class), maxShort),
+		HeaderParkReason:    cutText(end.reason, maxShort),
+		HeaderAttempts:      int64(d.attempt),
+		HeaderFirstFailedAt: stamp(d.firstFailed),
+		HeaderParkedAt:      stamp(end.at),
+		HeaderService:       cutText(c.Service, maxShort),
 	}
-	for name, value := range map[string]any{
-		HeaderLastError:        plainText(end.err.Error(), maxLastError),
-		HeaderErrorClass:       string(end.class),
-		HeaderParkReason:       end.reason,
-		HeaderAttempts:         int64(d.attempt),
-		HeaderOriginQueue:      queue,
-		HeaderOriginExchange:   exchange,
-		HeaderOriginRoutingKey: key,
-		HeaderFirstFailedAt:    stamp(d.firstFailed),
-		HeaderParkedAt:         stamp(end.at),
-		HeaderService:          c.Service,
-	} {
-		headers[name] = value
-	}
-	if _, ok := integer(headers[HeaderReplayCount]); !ok {
-		delete(headers, HeaderReplayCount)
-	}
+	origin.write(ours)
 	if c.Road.MassTransit {
-		c.addFault(headers, d, end)
+		c.addFault(ours, d, end)
 	}
-	p := &Publishing{
+	return &Publishing{
 		Exchange:   c.Road.QuarantineExchange,
-		RoutingKey: c.Road.QuarantineKey,
+		RoutingKey: cmp.Or(c.Road.QuarantineKey, origin.routingKey),
 		Mandatory:  true,
-		Publishing: copyOf(d, headers),
+		Publishing: copyOf(d, withOurs(d.Headers, ours)),
 	}
-	if p.RoutingKey == "" {
-		p.RoutingKey = key
+}
+
+// bareHeaders are the headers that an exit keeps when it is reduced.
+var bareHeaders = []string{
+	headerAttempts, HeaderLastError, HeaderErrorClass, HeaderParkReason, HeaderAttempts, HeaderOriginQueue, HeaderOriginExchange,
+	HeaderOriginRoutingKey, HeaderFirstFailedAt, HeaderParkedAt, HeaderService, HeaderReplayCount,
+}
+
+// bareExit is the exit of a message reduced to what always fits: the body, few and short headers, an address of our own. A message that
+// cannot be published stays for ever, and a handful of them would stop the queue.
+func (c *Consumer) bareExit(d *delivery) *Publishing {
+	headers := amqp.Table{HeaderDropped: "all that are not here"}
+	for _, name := range bareHeaders {
+		if n, ok := integer(d.exit.Headers[name]); ok {
+			headers[name] = n
+		} else if value, ok := d.exit.Headers[name].(string); ok {
+			headers[name] = cutText(value, maxShort)
+		}
+	}
+	p := &Publishing{Exchange: d.exit.Exchange, RoutingKey: c.Road.RetryQueue, Mandatory: true, Publishing: copyOf(d, headers)}
+	if d.verdict == quarantineNow {
+		p.RoutingKey = cmp.Or(c.Road.QuarantineKey, c.Queue)
+	}
+	for _, property := range []*string{&p.ContentType, &p.ContentEncoding, &p.ReplyTo, &p.AppId} {
+		if len(*property) > maxShort {
+			*property = ""
+		}
 	}
 	return p
 }
@@ -99,12 +112,12 @@ const maxFault = 2 << 10
 // addFault adds the headers by which MassTransit describes a fault.
 func (c *Consumer) addFault(headers amqp.Table, d *delivery, end burial) {
 	headers["MT-Reason"] = "fault"
-	headers["MT-Fault-ExceptionType"] = string(end.class)
+	headers["MT-Fault-ExceptionType"] = cutText(string(end.class), maxShort)
 	headers["MT-Fault-Message"] = plainText(end.err.Error(), maxFault)
 	headers["MT-Fault-Timestamp"] = stamp(end.at)
 	headers["MT-Fault-StackTrace"] = errorChain(end.err)
 	headers["MT-Fault-InputAddress"] = "queue:" + c.Queue
-	headers["MT-Fault-ConsumerType"] = c.Service
+	headers["MT-Fault-ConsumerType"] = cutText(c.Service, maxShort)
 	if d.msg.Type != "" {
 		headers["MT-Fault-MessageType"] = plainText(d.msg.Type, maxFault)
 	}
@@ -134,9 +147,9 @@ var hostHeaders = func() amqp.Table {
 		assembly = info.Path
 	}
 	return amqp.Table{
-		"MT-Host-MachineName": machine,
-		"MT-Host-ProcessName": process,
+		"MT-Host-MachineName": cutText(machine, maxShort),
+		"MT-Host-ProcessName": cutText(process, maxShort),
 		"MT-Host-ProcessId":   strconv.Itoa(os.Getpid()),
-		"MT-Host-Assembly":    assembly,
+		"MT-Host-Assembly":    cutText(assembly, maxShort),
 	}
 }()

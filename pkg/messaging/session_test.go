@@ -125,6 +125,45 @@ func TestDeletedQueuesComeBackByThemselves(t *testing.T) {
 	f.parkedAfter(3, retry.ReasonMaxAttempts, retry.NotFound)
 }
 
+// With so many messages waiting that no more are taken, a consumer must still hear that its queue is gone.
+func TestDeletedQueueIsNoticedWhileWaiting(t *testing.T) {
+	t.Parallel()
+	s, c := account(func(_ context.Context, m *messaging.Message) error {
+		if m.MessageID == "waiting" {
+			return errors.New("later")
+		}
+		return nil
+	}, time.Hour)
+	c.Prefetch = 1
+	f := start(t, s, c)
+	f.publishBody(requested, body("waiting"))
+	f.next()
+	f.heldOne(requestQueue)
+	if _, err := f.client.QueueDelete(requestQueue, false, false, false); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("a message through the new queue", func() error {
+		f.publishBody(requested, body("new"))
+		select {
+		case <-f.handled:
+			return nil
+		case <-time.After(100 * time.Millisecond):
+			return errors.New("the handler is not called")
+		}
+	})
+}
+
+// heldOne waits until the one message of a queue is held by its consumer.
+func (f *fixture) heldOne(queue string) {
+	f.Helper()
+	f.eventually("the message to be held", func() error {
+		if ready, unacked := f.env.QueueDepth(f, queue); ready != 0 || unacked != 1 {
+			return fmt.Errorf("%d ready, %d unacked", ready, unacked)
+		}
+		return nil
+	})
+}
+
 func TestQueueWithOtherArgumentsIsFatal(t *testing.T) {
 	t.Parallel()
 	env := testenv.New(t)

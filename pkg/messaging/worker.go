@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"example.com/banking/pkg/retry"
+	"github.com/go-json-experiment/json"
 )
 
 // batch is what a worker handles at once, and the attachment that waits for the verdicts.
@@ -146,7 +146,7 @@ func (c *Consumer) call(live context.Context, ds []*delivery) (errs []error, who
 	defer func() {
 		c.metrics.handling.Observe(time.Since(began).Seconds())
 		if p := recover(); p != nil {
-			c.session.Logger.Error("handler panicked", "queue", c.Queue, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			c.session.Logger.Error("handler panicked", "queue", c.Queue, "panic", plainText(fmt.Sprint(p), maxLastError), "stack", string(debug.Stack()))
 			errs, whole = nil, retry.Errorf(retry.Unknown, "the handler panicked: %v", p)
 		}
 	}()
@@ -171,11 +171,12 @@ func (c *Consumer) failed(live context.Context, d *delivery, err error) {
 	}
 	now := c.now()
 	decision := c.Policy.Decide(retry.Failure{Class: class, Attempt: d.attempt, Age: d.age(now)}, c.rnd)
-	if decision.Action != retry.LeaveAlone && d.firstFailed.IsZero() {
+	if decision.Action != retry.LeaveAlone && (d.firstFailed.IsZero() || absurd(d.firstFailed, now)) {
 		d.firstFailed = now
 	}
 	log := c.session.Logger.With("queue", c.Queue, "class", class, "attempt", d.attemptOf(c.Policy.MaxAttempts),
-		"message_id", cutText(d.msg.MessageID, 1<<10), "transfer_id", cutText(d.msg.CorrelationID, 1<<10), "trace_id", traceID(d.msg.TraceParent), "error", err)
+		"message_id", cutText(d.msg.MessageID, 1<<10), "transfer_id", cutText(transferOf(d.msg.Envelope), 1<<10), "trace_id", traceID(d.msg.TraceParent),
+		"error", plainText(err.Error(), maxLastError))
 	switch decision.Action {
 	case retry.LeaveAlone:
 		d.verdict = giveBack
@@ -207,11 +208,22 @@ func (c *Consumer) retry(d *delivery, now time.Time, delay time.Duration) {
 	}
 }
 
+// transferOf is the transfer that a message is about, for the log: its correlation id, else what data says.
+func transferOf(e Envelope) string {
+	if e.CorrelationID != "" {
+		return e.CorrelationID
+	}
+	var data struct {
+		TransferID string `json:"transferId"`
+	}
+	_ = json.Unmarshal(e.Data, &data) // data of another kind names no transfer
+	return data.TransferID
+}
+
 // traceID is the second part of a W3C traceparent.
 func traceID(traceParent string) string {
-	parts := strings.SplitN(traceParent, "-", 3)
-	if len(parts) < 3 {
+	if traceParent == "" {
 		return ""
 	}
-	return cutText(parts[1], 32)
+	return traceParent[3:35]
 }
