@@ -308,6 +308,32 @@ func TestStopWaitsForRunningRequestsAndTakesNoMore(t *testing.T) {
 	}
 }
 
+// A request that waits for something that hangs is answered before the grace is over, and the stop is a clean one.
+func TestStopEndsRequestsThatWouldOutliveTheGrace(t *testing.T) {
+	t.Parallel()
+	server, err := service.NewHTTP(service.HTTPConfig{Addr: "127.0.0.1:0", Logger: quiet, Grace: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := make(chan struct{})
+	server.Echo.GET("/hangs", func(c echo.Context) error {
+		close(running)
+		<-c.Request().Context().Done()
+		return c.Request().Context().Err()
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	answered := make(chan answer, 1)
+	go func() { answered <- call(t, "GET", "http://"+server.Addr()+"/hangs", nil) }()
+	<-running
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("stopped with %v", err)
+	}
+	wantProblem(t, <-answered, 503)
+}
+
 func TestStopDoesNotWaitForUnusedConnections(t *testing.T) {
 	t.Parallel()
 	server, err := service.NewHTTP(service.HTTPConfig{Addr: "127.0.0.1:0", Logger: quiet, Grace: 2 * time.Second})

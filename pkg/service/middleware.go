@@ -92,13 +92,14 @@ func (h *HTTP) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// deadline ends the request's context early enough for an answer within ten seconds. The request gets its own context
+// deadline ends the request's context early enough for an answer within ten seconds, or when stopping leaves no more time. The request gets its own context
 // back afterwards, so that the error handler can tell a client that left from a time that ran out.
 func (h *HTTP) deadline(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		whole := c.Request()
 		ctx, cancel := context.WithTimeout(whole.Context(), requestTime)
 		defer cancel()
+		defer context.AfterFunc(h.hurried, cancel)()
 		c.SetRequest(whole.WithContext(ctx))
 		defer c.SetRequest(whole)
 		return next(c)

@@ -63,6 +63,6 @@ func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler) m
 		Concurrency: cfg.Concurrency,
 		BatchSize:   cfg.BatchSize,
 		BatchWait:   cfg.BatchWait,
-		Grace:       cfg.ShutdownGrace / 3, // the rest is for HTTP before and the relay after them
+		Grace:       cfg.ShutdownGrace / 3, // the rest is for HTTP before them, the relay and the pool after them
 	}
 }
