@@ -93,7 +93,7 @@ func ParseData(raw jsontext.Value) (Data, error) {
 		return Data{}, retry.Errorf(retry.Validation, "data must be an object")
 	}
 	if err := json.Unmarshal(raw, &data); err != nil {
-		return Data{}, retry.Errorf(retry.Validation, "data: %w", err)
+		return Data{}, retry.Errorf(retry.Validation, "data: %.300s", err) // it may quote a name that is megabytes long
 	}
 	return data, nil
 }

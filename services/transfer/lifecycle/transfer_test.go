@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -162,6 +163,24 @@ func TestAnEventThatContradictsTheTransferIsAnInvariant(t *testing.T) {
 		data.AccountID.Value = strings.ToUpper(data.AccountID.Value)
 		if step, err := transfer.Hear(messageType, data); err != nil || !step.New {
 			t.Errorf("%s that fits, in capital letters: %+v, %v", messageType, step, err)
+		}
+	}
+}
+
+// What a message says may be as long as a message, and ends up in a line of log and a header.
+func TestAnErrorQuotesOnlyTheBeginningOfALongText(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1<<20)
+	stranger, currency := event(sourceID, ""), event(sourceID, "")
+	stranger.AccountID, currency.Currency = contract.Some(long), contract.Some(long)
+	for name, hear := range map[string]func(*lifecycle.Transfer) (lifecycle.Step, error){
+		"account":  func(t *lifecycle.Transfer) (lifecycle.Step, error) { return t.Hear(contract.AccountDebited, stranger) },
+		"currency": func(t *lifecycle.Transfer) (lifecycle.Step, error) { return t.Hear(contract.AccountDebited, currency) },
+		"type":     func(t *lifecycle.Transfer) (lifecycle.Step, error) { return t.Hear(long, event(sourceID, "")) },
+	} {
+		transfer, _ := newTransfer()
+		if _, err := hear(&transfer); err == nil || len(err.Error()) > 500 || !strings.Contains(err.Error(), "xxxxx") {
+			t.Errorf("%s: an error of %d characters", name, len(fmt.Sprint(err)))
 		}
 	}
 }
