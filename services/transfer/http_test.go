@@ -116,6 +116,8 @@ func TestRefusedCalls(t *testing.T) {
 		"an unknown status":     {http.MethodGet, "/transfers?status=LOST", "", nil, 400, "status"},
 		"a status in lower":     {http.MethodGet, "/transfers?status=completed", "", nil, 400, "status"},
 		"an empty status":       {http.MethodGet, "/transfers?status=", "", nil, 400, "status"},
+		"a broken status":       {http.MethodGet, "/transfers?status=%zz", "", nil, 400, ""},
+		"a status; a limit":     {http.MethodGet, "/transfers?status=DEBITED;limit=1", "", nil, 400, ""},
 		"two statuses":          {http.MethodGet, "/transfers?status=DEBITED&status=REFUNDED", "", nil, 400, "status"},
 		"limit 0":               {http.MethodGet, "/transfers?limit=0", "", nil, 400, "limit"},
 		"limit 201":             {http.MethodGet, "/transfers?limit=201", "", nil, 400, "limit"},
