@@ -35,8 +35,8 @@ type HTTPConfig struct {
 //
 // Every error is answered as problem+json, be it a *Problem, an error that HTTPConfig.Problem knows, an unknown route,
 // or a database that is away (503); anything else is a 500 whose reason is logged and not told. The context of a
-// request ends early enough that every answer comes within ten seconds. Bodies over 1 MiB are refused with 413. HEAD is
-// answered wherever GET is.
+// request ends early enough that every answer comes within ten seconds. Bodies over 1 MiB are refused with 413, and calls
+// that change something and come from another site's page in a browser with 403. HEAD is answered wherever GET is.
 type HTTP struct {
 	Echo  *echo.Echo
 	Admin *echo.Group // /admin, behind the bearer token
@@ -65,7 +65,7 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 	h.hurried, h.hurry = context.WithCancel(context.Background())
 	h.Echo.HTTPErrorHandler = h.answerError
 	h.Echo.JSONSerializer = strictJSON{}
-	h.Echo.Use(h.observe, h.recoverPanic, h.deadline, guardAdmin(cfg.AdminToken), limitBody, h.awaitStart)
+	h.Echo.Use(h.observe, h.recoverPanic, h.deadline, refuseCrossOrigin(), guardAdmin(cfg.AdminToken), limitBody, h.awaitStart)
 	h.Admin = h.Echo.Group(adminPrefix)
 	h.addOperational()
 

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -196,6 +197,49 @@ func TestRoutingErrorsAndHead(t *testing.T) {
 	}
 	if got := call(t, "GET", url+thing, nil); got.body != `["0190c2a8-51c1-7cc2-b2ae-3b0a3c4f3a11"]` || got.header.Get("Content-Type") != "application/json" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// A page anywhere on the web may let a browser POST plain text to any address without asking first.
+func TestOtherSitesPagesChangeNothing(t *testing.T) {
+	t.Parallel()
+	var changed atomic.Int32
+	base := serve(t, service.HTTPConfig{AdminToken: "token"}, func(h *service.HTTP) {
+		change := func(c echo.Context) error {
+			changed.Add(1)
+			return c.NoContent(http.StatusNoContent)
+		}
+		h.Echo.POST("/move", change)
+		h.Echo.GET("/look", change)
+		h.Admin.DELETE("/faults", change)
+	})
+	own := strings.TrimPrefix(base, "http://")
+	for _, headers := range [][]string{
+		{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"},
+		{"Sec-Fetch-Site", "same-site"},
+		{"Origin", "https://evil.example"},
+		{"Origin", "null"},
+	} {
+		for _, of := range [][2]string{{"POST", "/move"}, {"DELETE", "/admin/faults"}} {
+			wantProblem(t, call(t, of[0], base+of[1], strings.NewReader("{}"), append(headers, "Content-Type", "text/plain", "Authorization", "Bearer token")...), 403)
+		}
+	}
+	if n := changed.Load(); n != 0 {
+		t.Errorf("%d calls came through", n)
+	}
+	for _, headers := range [][]string{
+		{"Content-Type", "application/x-www-form-urlencoded"}, // curl -d
+		nil,
+		{"Origin", "http://" + own},
+		{"Sec-Fetch-Site", "same-origin", "Origin", "http://" + own},
+		{"Sec-Fetch-Site", "none"},
+	} {
+		if got := call(t, "POST", base+"/move", strings.NewReader("{}"), headers...); got.status != http.StatusNoContent {
+			t.Errorf("%v: %d %s", headers, got.status, got.body)
+		}
+	}
+	if got := call(t, "GET", base+"/look", nil, "Sec-Fetch-Site", "cross-site"); got.status != http.StatusNoContent {
+		t.Errorf("a link from another site: %d", got.status)
 	}
 }
 

@@ -106,6 +106,22 @@ func (h *HTTP) deadline(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// refuseCrossOrigin keeps the pages of other sites from making a browser on this network move money: a POST with a text body needs
+// no preflight, and whether its answer can be read does not matter to who sent it. Browsers say where a request comes
+// from; what says nothing (curl, another service) is no browser and passes. A demand for a JSON content type would stop the
+// same pages, and everybody who calls curl -d.
+func refuseCrossOrigin() echo.MiddlewareFunc {
+	protection := http.NewCrossOriginProtection()
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if protection.Check(c.Request()) != nil {
+				return Forbidden("A page of another site may not make this call.")
+			}
+			return next(c)
+		}
+	}
+}
+
 // awaitStart refuses calls while the service is still starting, e.g. because its tables are not there yet.
 func (h *HTTP) awaitStart(next echo.HandlerFunc) echo.HandlerFunc {
 	if h.cfg.Started == nil {

@@ -104,6 +104,7 @@ func TestRefusedCalls(t *testing.T) {
 		"nothing in it":         {http.MethodPost, "/transfers", "{}", nil, 400, "sourceAccountId destinationAccountId amountMinor currency"},
 		"two wrong members":     {http.MethodPost, "/transfers", members("amountMinor", "1.5", "currency", `"EURO"`), nil, 400, "amountMinor currency"},
 		"too large":             {http.MethodPost, "/transfers", strings.Replace(good, "}", `,"x":"`+strings.Repeat("x", 1<<20)+`"}`, 1), nil, 413, ""},
+		"another site's page":   {http.MethodPost, "/transfers", good, []string{"Origin: https://evil.example"}, 403, ""},
 		"an empty key":          {http.MethodPost, "/transfers", good, []string{"Idempotency-Key: "}, 400, "Idempotency-Key"},
 		"a key of 256":          {http.MethodPost, "/transfers", good, []string{"Idempotency-Key: " + strings.Repeat("k", 256)}, 400, "Idempotency-Key"},
 		"two keys":              {http.MethodPost, "/transfers", good, []string{"Idempotency-Key: a", "Idempotency-Key: b"}, 400, "Idempotency-Key"},
