@@ -43,7 +43,11 @@ func read(m *messaging.Message, kind ledger.Kind) (command, error) {
 	if err != nil {
 		return command{}, err
 	}
-	request, err := data.Request()
+	demand := data.Request
+	if kind == ledger.RefundRequested {
+		demand = data.Refund
+	}
+	request, err := demand()
 	if err != nil {
 		return command{}, err
 	}

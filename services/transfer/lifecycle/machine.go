@@ -56,6 +56,9 @@ func turnedBy(known string, status Status, fact Fact, reason string) string {
 	case status == StatusCompleted:
 		return ""
 	case known == "" && (fact == DebitRejected || fact == CreditRejected || fact == TimedOut):
+		if reason == "" { // nobody demands one of account, but account demands one of a refund
+			return contract.Unspecified
+		}
 		return reason
 	}
 	return known

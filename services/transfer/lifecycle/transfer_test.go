@@ -103,6 +103,33 @@ func TestTheReasonIsThatOfTheFirstFactThatTurnedIt(t *testing.T) {
 	}
 }
 
+// An account that is not ours may refuse without a reason. The refund that follows has one, as account demands, and the timeout that
+// comes later was not what turned the transfer.
+func TestARefusalWithoutAReason(t *testing.T) {
+	t.Parallel()
+	for _, data := range []contract.Data{
+		{TransferID: contract.Some(transferID.String()), AccountID: contract.Some(destinationID.String())},
+		{TransferID: contract.Some(transferID.String()), AccountID: contract.Some(destinationID.String()), Reason: contract.Some("")},
+	} {
+		transfer, _ := newTransfer()
+		step, err := transfer.Hear(contract.AccountCreditRejected, data)
+		if err != nil || step.Message == nil || step.Message.Type != contract.TransferRefundRequested {
+			t.Fatalf("%+v, %v", step, err)
+		}
+		if refund, err := step.Message.Data.Refund(); err != nil || refund.Reason != "UNSPECIFIED" {
+			t.Errorf("the refund is asked for with %+v, %v", refund, err)
+		}
+		if _, err := transfer.TimeOut(); err != nil || transfer.Reason != "UNSPECIFIED" {
+			t.Errorf("after the timeout the reason is %s, %v", transfer.Reason, err)
+		}
+	}
+	rejected, _ := newTransfer()
+	step, err := rejected.Hear(contract.AccountDebitRejected, contract.Data{TransferID: contract.Some(transferID.String()), AccountID: contract.Some(sourceID.String())})
+	if err != nil || step.To != lifecycle.StatusRejected || step.Message.Data.Reason != contract.Some("UNSPECIFIED") {
+		t.Errorf("%+v, %v", step, err)
+	}
+}
+
 func TestATimeoutAsksForTheMoneyAndMayLose(t *testing.T) {
 	t.Parallel()
 	transfer, _ := newTransfer()
