@@ -93,7 +93,7 @@ func ParseData(raw jsontext.Value) (Data, error) {
 		return Data{}, retry.Errorf(retry.Validation, "data must be an object")
 	}
 	if err := json.Unmarshal(raw, &data); err != nil {
-		return Data{}, retry.Errorf(retry.Validation, "data: %w", err)
+		return Data{}, retry.Errorf(retry.Validation, "data: %.300s", err) // it may quote a name that is megabytes long
 	}
 	return data, nil
 }
@@ -110,7 +110,7 @@ type Request struct {
 	Reason      string // only with a refund
 }
 
-// Request demands everything account requires of a Transfers.* message; what is missing or malformed is an error of class
+// Request demands everything account requires of a debit or a credit; what is missing or malformed is an error of class
 // VALIDATION that names the member.
 func (d Data) Request() (Request, error) {
 	var r Request
@@ -139,6 +139,18 @@ func (d Data) Request() (Request, error) {
 	}
 	r.Money = Money{Minor: int64(d.AmountMinor), Currency: d.Currency.Value}
 	r.Reason = d.Reason.Value
+	return r, nil
+}
+
+// Refund demands what Request does and a reason: money goes back because of something.
+func (d Data) Refund() (Request, error) {
+	r, err := d.Request()
+	if err == nil && d.Reason.Value == "" {
+		err = retry.Errorf(retry.Validation, "data.reason is missing")
+	}
+	if err != nil {
+		return Request{}, err
+	}
 	return r, nil
 }
 

@@ -51,6 +51,7 @@ const (
 	Cancelled         = "CANCELLED"      // the refund came before the debit
 	TimedOut          = "TIMEOUT"        // the transfer stayed open for too long
 	LimitExceeded     = "LIMIT_EXCEEDED" // the balance would no longer fit an int64
+	Unspecified       = "UNSPECIFIED"    // a foreign account refused and did not say why
 )
 
 // RoutingKey derives the routing key of a message type: "Transfers.Transfer.CreditRequested" is published under

@@ -38,10 +38,8 @@ set attempts = p.attempts, last_error = p.reason, next_attempt_at = clock_timest
 from unnest($1::bigint[], $2::integer[], $3::text[], $4::interval[], $5::boolean[]) as p (id, attempts, reason, wait, set_aside)
 where outbox.id = p.id`
 
-const (
-	databaseTimeout = 10 * time.Second // for claiming and deleting one batch
-	stopGrace       = 2 * time.Second  // for the confirms of the batch that is under way when the relay is stopped
-)
+// databaseTimeout is for claiming a batch, and for settling it.
+const databaseTimeout = 10 * time.Second
 
 // claimed says what a batch found.
 type claimed struct {
@@ -53,19 +51,14 @@ type claimed struct {
 // relayBatch claims a batch of rows with ids above after, publishes them, and deletes those that the broker has. The error says
 // that this could not be done at all: no database, or no word from the broker.
 //
-// The rows stay locked while they are published: that is what keeps other relays from publishing them as well. When ctx ends, the
-// batch still has a moment to get its confirms; cutting it off would send all of it again.
+// The rows stay locked while they are published: that is what keeps other relays from publishing them as well. When ctx ends, a claim
+// is given up at once. A batch that is being published still has half the StopGrace to get its confirms, because cutting it off
+// would send all of it again, and the other half to be settled; a database or a broker that hangs takes no longer than that.
 func (o *Outbox) relayBatch(ctx context.Context, after int64) (claimed, error) {
-	stopping := ctx
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*o.config.PublishTimeout+databaseTimeout)
+	claiming, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
-	publishing, cut := context.WithCancel(ctx)
-	defer cut()
-	keep := context.AfterFunc(stopping, func() { time.AfterFunc(stopGrace, cut) })
-	defer keep()
-
 	started := time.Now()
-	tx, rows, err := o.claim(ctx, after)
+	tx, rows, err := o.claim(claiming, after)
 	if err != nil {
 		return claimed{}, fmt.Errorf("claim outbox rows: %w", err)
 	}
@@ -77,8 +70,12 @@ func (o *Outbox) relayBatch(ctx context.Context, after int64) (claimed, error) {
 	found.full, found.last = len(rows) == o.config.BatchSize, rows[len(rows)-1].id
 	o.metrics.batchSize.Observe(float64(len(rows)))
 
+	settling, endSettling := outlive(ctx, o.config.StopGrace)
+	defer endSettling()
+	publishing, endPublishing := outlive(ctx, o.config.StopGrace/2)
+	defer endPublishing()
 	publishErr := o.publish(publishing, rows)
-	if err := o.settle(ctx, tx, rows, publishErr); err != nil {
+	if err := o.settle(settling, tx, rows, publishErr); err != nil {
 		return found, fmt.Errorf("settle outbox rows: %w", err)
 	}
 	for _, r := range rows {
@@ -87,6 +84,16 @@ func (o *Outbox) relayBatch(ctx context.Context, after int64) (claimed, error) {
 		}
 	}
 	return found, publishErr
+}
+
+// outlive is a context that ends a while after ctx does. The cancel function is to be called.
+func outlive(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(while, cancel) })
+	return longer, func() {
+		stop()
+		cancel()
+	}
 }
 
 func (o *Outbox) claim(ctx context.Context, after int64) (*pipeline.Tx, []*row, error) {
@@ -110,6 +117,8 @@ func scanRow(found pgx.CollectableRow) (*row, error) {
 
 // settle writes each row's fate and commits.
 func (o *Outbox) settle(ctx context.Context, tx *pipeline.Tx, rows []*row, publishErr error) error {
+	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
+	defer cancel()
 	var sent []int64
 	var postponed postponement
 	for _, r := range rows {

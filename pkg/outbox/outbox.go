@@ -37,6 +37,7 @@ type Config struct {
 	Concurrency    int           // batches in flight; default 2, so that one is claimed while another waits for its confirms
 	Poll           time.Duration // how often to look for what nobody signalled; default 1 s
 	PublishTimeout time.Duration // for the confirms of one batch; default 5 s
+	StopGrace      time.Duration // for the batch that is under way when the relay is told to stop; default 2 s
 	MaxAttempts    int           // tries of a row that the broker refuses for itself, before it is set aside; default 5
 }
 
@@ -63,6 +64,7 @@ func New(config Config) *Outbox {
 	defaultTo(&config.Concurrency, 2)
 	defaultTo(&config.Poll, time.Second)
 	defaultTo(&config.PublishTimeout, 5*time.Second)
+	defaultTo(&config.StopGrace, 2*time.Second)
 	defaultTo(&config.MaxAttempts, 5)
 	return &Outbox{
 		config:  config,

@@ -22,7 +22,8 @@ const rollbackTimeout = 5 * time.Second
 
 // Tx is a transaction that has begun. It is used by one goroutine.
 type Tx struct {
-	conn *pgxpool.Conn
+	conn  *pgxpool.Conn
+	begun context.Context // Begin's, which bounds the rollback too
 }
 
 // Begin takes a connection and sends begin and the statements that queue adds, in one round trip. Results are read by the
@@ -35,7 +36,7 @@ func Begin(ctx context.Context, pool *pgxpool.Pool, queue func(*pgx.Batch)) (*Tx
 	if err != nil {
 		return nil, acquireError(pool, err)
 	}
-	tx := &Tx{conn: conn}
+	tx := &Tx{conn: conn, begun: ctx}
 	begun := false
 	defer func() {
 		if !begun { // also when a callback panicked
@@ -95,13 +96,14 @@ func (t *Tx) finish(ctx context.Context, operation string, b *pgx.Batch) error {
 }
 
 // Rollback gives up the transaction if it is still open, and the connection. It may be called at any time and more than once, so
-// that it can be deferred. It does not take the caller's context, which may be why the transaction ends.
+// that it can be deferred. Once the context given to Begin has ended it says nothing to the server and closes the
+// connection, which rolls back as well: who was told to stop does not wait for a server that hangs.
 func (t *Tx) Rollback() {
 	if t.conn == nil {
 		return
 	}
 	if pg := t.conn.Conn().PgConn(); !pg.IsClosed() && !pg.IsBusy() && pg.TxStatus() != 'I' {
-		ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)
+		ctx, cancel := context.WithTimeout(t.begun, rollbackTimeout)
 		defer cancel()
 		_, _ = t.conn.Exec(ctx, "rollback") // its failure leaves the connection in a state that Release recognises
 	}

@@ -6,9 +6,11 @@ import (
 	"net"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 // Config holds the variables of every service. A service embeds it in its own configuration struct, next to fields of its
@@ -48,7 +50,7 @@ func listenAddress(address string) bool {
 // MessagingConfig holds the variables of a service with a database that takes messages. It is embedded beside Config.
 type MessagingConfig struct {
 	DatabaseURL    string        `env:"DATABASE_URL,required" secret:"true" desc:"PostgreSQL; several hosts as libpq writes them"`
-	AMQPURLs       []string      `env:"AMQP_URL,required" secret:"true" desc:"RabbitMQ; several URLs separated by commas are tried in turn"`
+	AMQPURLs       BrokerURLs    `env:"AMQP_URL,required" secret:"true" desc:"RabbitMQ; several URLs separated by commas are tried in turn"`
 	Prefetch       int           `env:"CONSUMER_PREFETCH" envDefault:"256" desc:"deliveries a consumer holds unacknowledged, 1 to 65535"`
 	Concurrency    int           `env:"CONSUMER_CONCURRENCY" envDefault:"2" desc:"batches a consumer handles at once, 1 to 64"`
 	BatchSize      int           `env:"BATCH_SIZE" envDefault:"64" desc:"messages handled in one transaction, 1 to 65535; never more than CONSUMER_PREFETCH"`
@@ -69,8 +71,7 @@ func (c MessagingConfig) Validate() (wrong []Invalid) {
 	}
 	_, err := pgxpool.ParseConfig(c.DatabaseURL)
 	demand(err == nil, "DATABASE_URL", "postgres://user:password@host:port/database, or the same as libpq keywords")
-	demand(brokerURLs(c.AMQPURLs), "AMQP_URL",
-		"amqp://user:password@host:port/vhost or amqps://…, several separated by commas without spaces")
+	demand(c.AMQPURLs.usable(), "AMQP_URL", "amqp://user:password@host:port/vhost or amqps://…, several separated by commas")
 	demand(c.Prefetch >= 1 && c.Prefetch <= 65535, "CONSUMER_PREFETCH", "a whole number from 1 to 65535")
 	demand(c.Concurrency >= 1 && c.Concurrency <= 64, "CONSUMER_CONCURRENCY", "a whole number from 1 to 64")
 	demand(c.BatchSize >= 1 && c.BatchSize <= 65535, "BATCH_SIZE", "a whole number from 1 to 65535")
@@ -83,14 +84,31 @@ func (c MessagingConfig) Validate() (wrong []Invalid) {
 	return wrong
 }
 
-func brokerURLs(urls []string) bool {
-	for _, text := range urls {
-		u, err := url.Parse(text)
-		if err != nil || (u.Scheme != "amqp" && u.Scheme != "amqps") || u.Hostname() == "" {
+// BrokerURLs are the addresses of a broker, written one after another with commas between them.
+type BrokerURLs []string
+
+// UnmarshalText implements encoding.TextUnmarshaler. Spaces around a URL do not belong to it.
+func (u *BrokerURLs) UnmarshalText(text []byte) error {
+	*u = nil
+	for part := range strings.SplitSeq(string(text), ",") {
+		*u = append(*u, strings.TrimSpace(part))
+	}
+	return nil
+}
+
+// usable says whether the client library will take every one of them; it is asked now because later its no would look like a
+// broker that is away, and its yes to a port that does not exist as well.
+func (u BrokerURLs) usable() bool {
+	for _, text := range u {
+		uri, err := amqp.ParseURI(text)
+		if err != nil || uri.Port < 1 || uri.Port > 65535 {
+			return false
+		}
+		if parsed, err := url.Parse(text); err != nil || parsed.Hostname() == "" { // the library would take localhost
 			return false
 		}
 	}
-	return len(urls) > 0
+	return len(u) > 0
 }
 
 // Switch is a variable that is written on or off.

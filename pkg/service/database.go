@@ -54,6 +54,20 @@ func OpenPool(ctx context.Context, url, name string, log *slog.Logger) (*pgxpool
 	return pool, nil
 }
 
+// ClosePool closes the pool when a service stops, and waits for that no longer than it is told. A connection to a server that
+// hangs takes the driver up to 15 seconds to give up; nobody needs what it waits for, and the end of the process ends it.
+func ClosePool(pool *pgxpool.Pool, wait time.Duration) {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		pool.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(wait):
+	}
+}
+
 func poolConfig(url, name string) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {

@@ -27,7 +27,7 @@ type HTTPConfig struct {
 	Registry   *prometheus.Registry // behind /metrics; nil makes one with NewRegistry
 	Started    <-chan struct{}      // until it is closed the routes answer 503, the operational ones do not; nil: at once
 	Problem    func(error) *Problem // the service's own errors as answers; nil for errors that are not its own
-	Grace      time.Duration        // the service's; half of it is for running requests when stopping; 0 means 10s
+	Grace      time.Duration        // the service's; two fifths of it are for running requests when stopping; 0 means 10s
 	Logger     *slog.Logger
 }
 
@@ -35,8 +35,8 @@ type HTTPConfig struct {
 //
 // Every error is answered as problem+json, be it a *Problem, an error that HTTPConfig.Problem knows, an unknown route,
 // or a database that is away (503); anything else is a 500 whose reason is logged and not told. The context of a
-// request ends early enough that every answer comes within ten seconds. Bodies over 1 MiB are refused with 413. HEAD is
-// answered wherever GET is.
+// request ends early enough that every answer comes within ten seconds. Bodies over 1 MiB are refused with 413, and calls
+// that change something and come from another site's page in a browser with 403. HEAD is answered wherever GET is.
 type HTTP struct {
 	Echo  *echo.Echo
 	Admin *echo.Group // /admin, behind the bearer token
@@ -45,6 +45,8 @@ type HTTP struct {
 	listener net.Listener
 	server   *http.Server
 	metrics  *httpMetrics
+	hurried  context.Context // ends when requests that still run after the stop are to give up
+	hurry    context.CancelFunc
 }
 
 // NewHTTP makes the server and takes the address, so that one in use is noticed at start. The address is given back
@@ -60,9 +62,10 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 		cfg.Grace = 10 * time.Second
 	}
 	h := &HTTP{Echo: echo.New(), cfg: cfg, metrics: newHTTPMetrics(cfg.Registry)}
+	h.hurried, h.hurry = context.WithCancel(context.Background())
 	h.Echo.HTTPErrorHandler = h.answerError
 	h.Echo.JSONSerializer = strictJSON{}
-	h.Echo.Use(h.observe, h.recoverPanic, h.deadline, guardAdmin(cfg.AdminToken), limitBody, h.awaitStart)
+	h.Echo.Use(h.observe, h.recoverPanic, h.deadline, refuseCrossOrigin(), guardAdmin(cfg.AdminToken), limitBody, h.awaitStart)
 	h.Admin = h.Echo.Group(adminPrefix)
 	h.addOperational()
 
@@ -101,7 +104,9 @@ func (h *HTTP) Handler() http.Handler {
 	return handler
 }
 
-// Run serves until ctx ends, then takes no more requests and waits for the running ones.
+// Run serves until ctx ends, then takes no more requests and waits for the running ones. Those that are still at it after two
+// fifths of the grace, because the database hangs for instance, have their contexts ended and answer 503; half of the grace
+// is where the connections of those that do not heed that are cut, which is an error.
 func (h *HTTP) Run(ctx context.Context) error {
 	failed := make(chan error, 1)
 	go func() { failed <- h.server.Serve(h.listener) }()
@@ -111,15 +116,23 @@ func (h *HTTP) Run(ctx context.Context) error {
 		return fmt.Errorf("http: serve: %w", err)
 	case <-ctx.Done():
 	}
-	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.cfg.Grace/2)
-	defer cancel()
-	err := h.server.Shutdown(wait)
+	err := h.shutdown(h.cfg.Grace * 2 / 5)
+	if err != nil {
+		h.hurry()
+		err = h.shutdown(h.cfg.Grace / 10)
+	}
 	if err != nil {
 		_ = h.server.Close()
 		err = fmt.Errorf("http: requests were cut off when stopping: %w", err)
 	}
 	<-failed
 	return err
+}
+
+func (h *HTTP) shutdown(wait time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	return h.server.Shutdown(ctx)
 }
 
 // headAsGet lets GET routes answer HEAD. The server knows the method that was really asked and leaves the body out.

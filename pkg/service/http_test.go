@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -199,6 +200,49 @@ func TestRoutingErrorsAndHead(t *testing.T) {
 	}
 }
 
+// A page anywhere on the web may let a browser POST plain text to any address without asking first.
+func TestOtherSitesPagesChangeNothing(t *testing.T) {
+	t.Parallel()
+	var changed atomic.Int32
+	base := serve(t, service.HTTPConfig{AdminToken: "token"}, func(h *service.HTTP) {
+		change := func(c echo.Context) error {
+			changed.Add(1)
+			return c.NoContent(http.StatusNoContent)
+		}
+		h.Echo.POST("/move", change)
+		h.Echo.GET("/look", change)
+		h.Admin.DELETE("/faults", change)
+	})
+	own := strings.TrimPrefix(base, "http://")
+	for _, headers := range [][]string{
+		{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"},
+		{"Sec-Fetch-Site", "same-site"},
+		{"Origin", "https://evil.example"},
+		{"Origin", "null"},
+	} {
+		for _, of := range [][2]string{{"POST", "/move"}, {"DELETE", "/admin/faults"}} {
+			wantProblem(t, call(t, of[0], base+of[1], strings.NewReader("{}"), append(headers, "Content-Type", "text/plain", "Authorization", "Bearer token")...), 403)
+		}
+	}
+	if n := changed.Load(); n != 0 {
+		t.Errorf("%d calls came through", n)
+	}
+	for _, headers := range [][]string{
+		{"Content-Type", "application/x-www-form-urlencoded"}, // curl -d
+		nil,
+		{"Origin", "http://" + own},
+		{"Sec-Fetch-Site", "same-origin", "Origin", "http://" + own},
+		{"Sec-Fetch-Site", "none"},
+	} {
+		if got := call(t, "POST", base+"/move", strings.NewReader("{}"), headers...); got.status != http.StatusNoContent {
+			t.Errorf("%v: %d %s", headers, got.status, got.body)
+		}
+	}
+	if got := call(t, "GET", base+"/look", nil, "Sec-Fetch-Site", "cross-site"); got.status != http.StatusNoContent {
+		t.Errorf("a link from another site: %d", got.status)
+	}
+}
+
 func TestRequestsEndBeforeTheirTime(t *testing.T) {
 	t.Parallel()
 	left := make(chan time.Duration, 1)
@@ -306,6 +350,32 @@ func TestStopWaitsForRunningRequestsAndTakesNoMore(t *testing.T) {
 	if err := result(t, done); err != nil {
 		t.Error(err)
 	}
+}
+
+// A request that waits for something that hangs is answered before the grace is over, and the stop is a clean one.
+func TestStopEndsRequestsThatWouldOutliveTheGrace(t *testing.T) {
+	t.Parallel()
+	server, err := service.NewHTTP(service.HTTPConfig{Addr: "127.0.0.1:0", Logger: quiet, Grace: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := make(chan struct{})
+	server.Echo.GET("/hangs", func(c echo.Context) error {
+		close(running)
+		<-c.Request().Context().Done()
+		return c.Request().Context().Err()
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	answered := make(chan answer, 1)
+	go func() { answered <- call(t, "GET", "http://"+server.Addr()+"/hangs", nil) }()
+	<-running
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("stopped with %v", err)
+	}
+	wantProblem(t, <-answered, 503)
 }
 
 func TestStopDoesNotWaitForUnusedConnections(t *testing.T) {

@@ -35,7 +35,7 @@ func TestLoadFillsDefaultsAndOwnVariables(t *testing.T) {
 	want := exampleConfig{
 		Config: Config{HTTPAddr: "127.0.0.1:8081", LogLevel: slog.LevelInfo, LogFormat: "text", ShutdownGrace: 15 * time.Second},
 		MessagingConfig: MessagingConfig{
-			DatabaseURL: "postgres://u:secret1@h/db", AMQPURLs: []string{"amqp://u:secret2@h1", "amqps://u:secret2@h2:5671/v"},
+			DatabaseURL: "postgres://u:secret1@h/db", AMQPURLs: BrokerURLs{"amqp://u:secret2@h1", "amqps://u:secret2@h2:5671/v"},
 			Prefetch: 256, Concurrency: 2, BatchSize: 64, BatchWait: time.Millisecond,
 			RetryClassify: false, MaxAge: 90 * time.Minute, NotFoundMaxAge: 5 * time.Minute,
 			InboxRetention: 720 * time.Hour, QueueType: "quorum",
@@ -92,7 +92,9 @@ func TestLoadRefusesSingleValues(t *testing.T) {
 	t.Parallel()
 	for _, assignment := range []string{
 		"HTTP_ADDR=localhost", "HTTP_ADDR=:65536", "HTTP_ADDR=:http", "SHUTDOWN_GRACE=0s", "SHUTDOWN_GRACE=15",
-		"DATABASE_URL=mysql://h/db", "AMQP_URL=http://h", "AMQP_URL=amqp://", "AMQP_URL=amqp://h1, amqp://h2", "AMQP_URL=amqp://h,",
+		"DATABASE_URL=mysql://h/db", "AMQP_URL=http://h", "AMQP_URL=amqp://", "AMQP_URL=amqp://h,", "AMQP_URL= ",
+		"AMQP_URL=amqp://u:topsecret@h/?heartbeat=abc", "AMQP_URL=amqp://h/?channel_max=-1x", "AMQP_URL=amqp://u:topsecret@h:99999/",
+		"AMQP_URL=amqp://h:0/", "AMQP_URL=amqp://h1,amqp://u:topsecret@h2:65536", "AMQP_URL=amqp://u:topsecret@h h/",
 		"CONSUMER_PREFETCH=0", "CONSUMER_PREFETCH=65536", "CONSUMER_CONCURRENCY=0", "CONSUMER_CONCURRENCY=65", "BATCH_SIZE=65536",
 		"BATCH_SIZE=1.5", "BATCH_WAIT=-1ms", "BATCH_WAIT=2s", "RETRY_CLASSIFY=ON", "MAX_AGE=0s", "MAX_AGE=720h", "NOT_FOUND_MAX_AGE=0s",
 		"INBOX_RETENTION=24h", "QUEUE_TYPE=Quorum", "RETRY_INTERVALS=1s,x",
@@ -106,6 +108,9 @@ func TestLoadRefusesSingleValues(t *testing.T) {
 		if !errors.As(err, &wrong) || len(wrong.Lines) != 1 || !strings.HasPrefix(wrong.Lines[0], name) {
 			t.Errorf("%s: got %v, want one line about %s", assignment, err, name)
 		}
+		if err != nil && strings.Contains(err.Error(), "topsecret") {
+			t.Errorf("%s: the message shows the password: %v", assignment, err)
+		}
 	}
 }
 
@@ -114,11 +119,20 @@ func TestLoadAcceptsTheirForms(t *testing.T) {
 	for _, assignment := range []string{
 		"HTTP_ADDR=:0", "HTTP_ADDR=[::1]:8081", "HTTP_ADDR=0.0.0.0:80", "BATCH_WAIT=0s", "BATCH_SIZE=512", "CONSUMER_PREFETCH=1",
 		"DATABASE_URL=postgres://u:p@h1:5432,h2:5433/db?target_session_attrs=any", "DATABASE_URL=host=h1,h2 port=5432,5433 user=u dbname=db",
-		"AMQP_URL=amqp://u:p%40@h:5672/%2Fv", "LOG_LEVEL=DEBUG", "QUEUE_TYPE=classic",
+		"AMQP_URL=amqp://u:p%40@h:5672/%2Fv",
+		"AMQP_URL=amqp://h:65535/?heartbeat=30", "AMQP_URL=amqp://[::1]", "LOG_LEVEL=DEBUG", "QUEUE_TYPE=classic",
 	} {
 		if _, err := Load[exampleConfig](append(slices.Clone(complete), assignment), exampleDefaults); err != nil {
 			t.Errorf("%s: %v", assignment, err)
 		}
+	}
+}
+
+func TestSpacesAroundBrokerURLsDoNotCount(t *testing.T) {
+	t.Parallel()
+	cfg, err := Load[exampleConfig](append(slices.Clone(complete), "AMQP_URL= amqp://h1 , amqps://h2:5671/v\t"), exampleDefaults)
+	if want := (BrokerURLs{"amqp://h1", "amqps://h2:5671/v"}); err != nil || !slices.Equal(cfg.AMQPURLs, want) {
+		t.Errorf("got %q, %v", cfg.AMQPURLs, err)
 	}
 }
 

@@ -92,16 +92,33 @@ func (h *HTTP) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// deadline ends the request's context early enough for an answer within ten seconds. The request gets its own context
+// deadline ends the request's context early enough for an answer within ten seconds, or when stopping leaves no more time. The request gets its own context
 // back afterwards, so that the error handler can tell a client that left from a time that ran out.
 func (h *HTTP) deadline(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		whole := c.Request()
 		ctx, cancel := context.WithTimeout(whole.Context(), requestTime)
 		defer cancel()
+		defer context.AfterFunc(h.hurried, cancel)()
 		c.SetRequest(whole.WithContext(ctx))
 		defer c.SetRequest(whole)
 		return next(c)
+	}
+}
+
+// refuseCrossOrigin keeps the pages of other sites from making a browser on this network move money: a POST with a text body needs
+// no preflight, and whether its answer can be read does not matter to who sent it. Browsers say where a request comes
+// from; what says nothing (curl, another service) is no browser and passes. A demand for a JSON content type would stop the
+// same pages, and everybody who calls curl -d.
+func refuseCrossOrigin() echo.MiddlewareFunc {
+	protection := http.NewCrossOriginProtection()
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if protection.Check(c.Request()) != nil {
+				return Forbidden("A page of another site may not make this call.")
+			}
+			return next(c)
+		}
 	}
 }
 

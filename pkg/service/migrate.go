@@ -72,7 +72,11 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, migrations fs.FS, log *slo
 	if err != nil {
 		return err
 	}
-	defer func() { _ = locked.Close(context.WithoutCancel(ctx)) }()
+	defer func() {
+		bye, cancel := context.WithTimeout(ctx, time.Second) // ends with ctx: no good-bye to a server that hangs
+		defer cancel()
+		_ = locked.Close(bye)
+	}()
 	if _, err := locked.Exec(ctx, "SELECT pg_advisory_lock($1)", lock.DefaultLockID); err != nil {
 		return fmt.Errorf("take the migration lock: %w", err)
 	}

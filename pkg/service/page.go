@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -25,22 +26,45 @@ type Page struct {
 // PageOf reads limit and after from the query; malformed ones are a 400.
 func PageOf(c echo.Context) (Page, error) {
 	page := Page{Limit: standardLimit}
-	query := c.QueryParams()
-	if query.Has("limit") {
-		limit, err := strconv.ParseUint(query.Get("limit"), 10, 16)
+	text, given, err := QueryParam(c, "limit")
+	if err != nil {
+		return Page{}, err
+	}
+	if given {
+		limit, err := strconv.ParseUint(text, 10, 16)
 		if err != nil || limit < 1 || limit > largestLimit {
 			return Page{}, BadRequest("The query is not acceptable.", FieldError{"limit", "must be a whole number from 1 to 200"})
 		}
 		page.Limit = int(limit)
 	}
-	if query.Has("after") {
-		cursor, err := ParseCursor(query.Get("after"))
+	if text, given, err = QueryParam(c, "after"); err != nil {
+		return Page{}, err
+	}
+	if given {
+		cursor, err := ParseCursor(text)
 		if err != nil {
 			return Page{}, BadRequest("The query is not acceptable.", FieldError{"after", "must be the next of an earlier answer"})
 		}
 		page.After = &cursor
 	}
 	return page, nil
+}
+
+// QueryParam reads one parameter of the query and says whether it was given. A parameter given twice is a 400, and so is a query that
+// cannot be read as a whole: the standard library's Query drops what it does not understand, so that a client with a
+// slip in its filter would get an answer to another question.
+func QueryParam(c echo.Context, name string) (value string, given bool, err error) {
+	query, err := url.ParseQuery(c.Request().URL.RawQuery)
+	if err != nil {
+		return "", false, BadRequest("The query cannot be read: a percent sign must be followed by two hexadecimal digits, and parameters are separated by &.")
+	}
+	switch values := query[name]; len(values) {
+	case 0:
+		return "", false, nil
+	case 1:
+		return values[0], true, nil
+	}
+	return "", false, BadRequest("The query is not acceptable.", FieldError{name, "must be given once"})
 }
 
 // Cursor is the place of a row in a list that is ordered by time and id. Clients get it as an opaque text.

@@ -63,12 +63,32 @@ func TestPageOfReadsLimitAndAfter(t *testing.T) {
 	}
 	for query, field := range map[string]string{
 		"limit=0": "limit", "limit=201": "limit", "limit=-1": "limit", "limit=x": "limit", "limit=": "limit", "limit=1.5": "limit", "limit=%2B5": "limit",
+		"limit=1&limit=900": "limit", "limit=1&limit=1": "limit", "after=" + cursor.String() + "&after=" + cursor.String(): "after",
 		"after=": "after", "after=x": "after", "after=" + url.QueryEscape(cursor.String()+"A"): "after", "after=%00": "after",
 	} {
 		problem := wantProblem(t, call(t, "GET", base+"/list?"+query, nil), 400)
 		if len(problem.Errors) != 1 || problem.Errors[0].Field != field {
 			t.Errorf("%s: field errors are %v", query, problem.Errors)
 		}
+	}
+}
+
+func TestAQueryThatCannotBeReadIsRefused(t *testing.T) {
+	t.Parallel()
+	base := serve(t, service.HTTPConfig{}, func(h *service.HTTP) {
+		h.Echo.GET("/list", func(c echo.Context) error {
+			page, err := service.PageOf(c)
+			if err != nil {
+				return err
+			}
+			return c.JSON(http.StatusOK, page.Limit)
+		})
+	})
+	for _, query := range []string{"limit=%zz", "limit=1;after=x", "limit=5&x=%", "%zz=1", ";"} {
+		wantProblem(t, call(t, "GET", base+"/list?"+query, nil), 400)
+	}
+	if got := call(t, "GET", base+"/list?other=%20&limit=7", nil); got.body != "7" { // what is unknown does not matter, as long as it can be read
+		t.Errorf("got %d %s", got.status, got.body)
 	}
 }
 

@@ -123,6 +123,8 @@ func (h *HTTP) problemOf(c echo.Context, err error) *Problem {
 	switch {
 	case errors.Is(c.Request().Context().Err(), context.Canceled):
 		return NewProblem(statusClientGone, "")
+	case errors.Is(err, context.Canceled) && h.hurried.Err() != nil:
+		return Unavailable("The service is stopping; the same call may be made again.", err)
 	case errors.Is(err, context.DeadlineExceeded), TransientDB(err):
 		return Unavailable("The database is not available right now; the same call may be made again.", err)
 	}

@@ -77,6 +77,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 		AppID:      serviceName,
 		Logger:     log,
 		Registerer: registry,
+		StopGrace:  cfg.ShutdownGrace / 12,
 	})
 
 	// The road in: inbox, ledger and outbox in one transaction for each batch that a queue yields.
@@ -128,7 +129,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 
 // run runs the app until ctx ends.
 func (a *app) run(ctx context.Context) error {
-	defer a.pool.Close()
+	defer service.ClosePool(a.pool, a.cfg.ShutdownGrace/20)
 	return service.Run(ctx, a.cfg.ShutdownGrace, a.log, a.components...)
 }
 

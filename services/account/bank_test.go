@@ -111,7 +111,11 @@ func (tr transfer) data() contract.Data {
 // envelope is a request as transfer would send it, under a new messageId.
 func (tr transfer) envelope(t testing.TB, kind ledger.Kind) messaging.Envelope {
 	t.Helper()
-	data, err := tr.data().Encode()
+	asked := tr.data()
+	if kind == ledger.RefundRequested {
+		asked.Reason = contract.Some(contract.TimedOut)
+	}
+	data, err := asked.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

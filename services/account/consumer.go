@@ -43,7 +43,11 @@ func read(m *messaging.Message, kind ledger.Kind) (command, error) {
 	if err != nil {
 		return command{}, err
 	}
-	request, err := data.Request()
+	demand := data.Request
+	if kind == ledger.RefundRequested {
+		demand = data.Refund
+	}
+	request, err := demand()
 	if err != nil {
 		return command{}, err
 	}
@@ -63,6 +67,6 @@ func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler) m
 		Concurrency: cfg.Concurrency,
 		BatchSize:   cfg.BatchSize,
 		BatchWait:   cfg.BatchWait,
-		Grace:       cfg.ShutdownGrace / 3, // the rest is for HTTP before and the relay after them
+		Grace:       cfg.ShutdownGrace / 3, // the rest is for HTTP before them, the relay and the pool after them
 	}
 }

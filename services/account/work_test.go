@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -187,6 +188,22 @@ func TestBadMessageLeavesItsNeighboursAlone(t *testing.T) {
 	}
 	b.expectBalance(t, to, 1)
 	expectInvariants(t, b.pool)
+}
+
+// The contract lists a reason for refunds, and for them alone.
+func TestARefundNeedsAReason(t *testing.T) {
+	t.Parallel()
+	tr := newTransfer(uuid.New(), uuid.New(), 5)
+	for _, kind := range []ledger.Kind{ledger.Requested, ledger.CreditRequested, ledger.RefundRequested} {
+		for reason, ok := range map[string]bool{``: kind != ledger.RefundRequested, `,"reason":""`: kind != ledger.RefundRequested, `,"reason":"TIMEOUT"`: true} {
+			m := tr.message(t, kind)
+			m.Data = fmt.Appendf(nil, `{"transferId":%q,"sourceAccountId":%q,"destinationAccountId":%q,"amountMinor":5,"currency":"EUR"%s}`, tr.id, tr.from, tr.to, reason)
+			_, err := queueOf[kind].read(m)
+			if ok != (err == nil) || (!ok && retry.ClassOf(err) != retry.Validation) {
+				t.Errorf("%s with %q: %v", kind, reason, err)
+			}
+		}
+	}
 }
 
 func TestSameIDOtherPayload(t *testing.T) {

@@ -36,7 +36,7 @@ type app struct {
 
 // run starts the components and stops them when ctx ends.
 func (a *app) run(ctx context.Context) error {
-	defer a.pool.Close()
+	defer service.ClosePool(a.pool, a.grace/20)
 	return service.Run(ctx, a.grace, a.log, a.components...)
 }
 
@@ -78,6 +78,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		AppID:      serviceName,
 		Logger:     log,
 		Registerer: registry,
+		StopGrace:  cfg.ShutdownGrace / 12,
 	})
 	events, err := session.NewConsumer(messaging.ConsumerConfig{
 		Queue: contract.AccountEventsQueue,
@@ -96,7 +97,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		Concurrency: cfg.Concurrency,
 		BatchSize:   cfg.BatchSize,
 		BatchWait:   cfg.BatchWait,
-		Grace:       cfg.ShutdownGrace * 4 / 5, // the rest is for sending what the last handlers wrote
+		Grace:       cfg.ShutdownGrace / 3, // the rest is for HTTP before it, the relay and the pool after it
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make consumer: %w", err)

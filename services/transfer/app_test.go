@@ -110,6 +110,16 @@ func TestEveryWrongVariableIsNamedAtOnce(t *testing.T) {
 	}
 }
 
+func TestSagaTimeoutIsBounded(t *testing.T) {
+	t.Parallel()
+	for value, ok := range map[string]bool{"0": true, "8760h": true, "8760h1ms": false, "500000h": false, "-1s": false, "1us": false} {
+		_, err := service.Load[config]([]string{"DATABASE_URL=postgres://h/d", "AMQP_URL=amqp://h", "SAGA_TIMEOUT=" + value}, defaults)
+		if (err == nil) != ok {
+			t.Errorf("SAGA_TIMEOUT=%s: %v", value, err)
+		}
+	}
+}
+
 func TestDefaultConfiguration(t *testing.T) {
 	t.Parallel()
 	cfg, err := service.Load[config]([]string{"DATABASE_URL=postgres://h/d", "AMQP_URL=amqp://h"}, defaults)

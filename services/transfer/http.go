@@ -107,14 +107,14 @@ func (a *api) list(c echo.Context) error {
 }
 
 func statusFilter(c echo.Context) (lifecycle.Status, error) {
-	values, given := c.QueryParams()["status"]
-	if !given {
-		return "", nil
+	value, given, err := service.QueryParam(c, "status")
+	if err != nil || !given {
+		return "", err
 	}
-	status, ok := lifecycle.ParseStatus(values[0])
-	if !ok || len(values) > 1 {
+	status, ok := lifecycle.ParseStatus(value)
+	if !ok {
 		return "", service.BadRequest("The query is not acceptable.",
-			service.FieldError{Field: "status", Message: "must be REQUESTED, DEBITED, REFUNDING, COMPLETED, REJECTED or REFUNDED, once"})
+			service.FieldError{Field: "status", Message: "must be REQUESTED, DEBITED, REFUNDING, COMPLETED, REJECTED or REFUNDED"})
 	}
 	return status, nil
 }

@@ -250,10 +250,11 @@ func idTime(id uuid.UUID) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// firstID is the smallest id that a transfer created at t, or later, can have.
+// firstID is the smallest id that a transfer created at t, or later, can have. No id is older than 1970, where the 48 bits begin; an
+// earlier time must not wrap around to the far future, or every transfer would be older than it.
 func firstID(t time.Time) uuid.UUID {
 	var id uuid.UUID
-	ms := t.UnixMilli()
+	ms := max(t.UnixMilli(), 0)
 	for i := 5; i >= 0; i-- {
 		id[i] = byte(ms)
 		ms >>= 8

@@ -159,6 +159,15 @@ func TestSummaryCountsEveryTransferOnce(t *testing.T) {
 	}
 }
 
+func TestNoIDIsOlderThanTheirFirstInstant(t *testing.T) {
+	t.Parallel()
+	for _, at := range []time.Time{{}, time.UnixMilli(-1), time.Now().Add(-500_000 * time.Hour), time.UnixMilli(0)} {
+		if first := firstID(at); first != uuid.Nil {
+			t.Errorf("the first id at %s is %s", at, first)
+		}
+	}
+}
+
 func TestIDsAreInTheOrderOfTime(t *testing.T) {
 	t.Parallel()
 	var before uuid.UUID

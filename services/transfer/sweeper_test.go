@@ -38,8 +38,11 @@ func TestSweeperTurnsBackWhatIsOverdue(t *testing.T) {
 	young.now = now
 	never := d.sweeper(10)
 	never.timeout = 0
+	patient := d.sweeper(10)
+	patient.timeout = 1_000_000 * time.Hour // begins before there were ids
 	d.round(young)
 	d.round(never)
+	d.round(patient)
 	if got := d.find(requested.ID).Status; got != lifecycle.StatusRequested {
 		t.Fatalf("a transfer that is not overdue became %s", got)
 	}

@@ -19,7 +19,7 @@ func (m Machine) Request(id, source, destination uuid.UUID, money contract.Money
 func (m Machine) Hear(t *Transfer, messageType string, data contract.Data) (Step, error) {
 	fact, ok := FactOf(messageType)
 	if !ok {
-		return Step{}, retry.Errorf(retry.Validation, "%s is not an event of an account", messageType)
+		return Step{}, retry.Errorf(retry.Validation, "%.100q is not an event of an account", messageType)
 	}
 	if err := t.Check(fact, data); err != nil {
 		return Step{}, err
@@ -56,6 +56,9 @@ func turnedBy(known string, status Status, fact Fact, reason string) string {
 	case status == StatusCompleted:
 		return ""
 	case known == "" && (fact == DebitRejected || fact == CreditRejected || fact == TimedOut):
+		if reason == "" { // nobody demands one of account, but account demands one of a refund
+			return contract.Unspecified
+		}
 		return reason
 	}
 	return known

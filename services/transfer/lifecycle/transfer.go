@@ -55,14 +55,14 @@ func (t *Transfer) Check(fact Fact, data contract.Data) error {
 		account = t.Destination
 	}
 	if told, ok := contract.ParseID(data.AccountID.Value); !ok || told != account {
-		return retry.Errorf(retry.Invariant, "%s: data.accountId %q is not the account %s", fact, data.AccountID.Value, account)
+		return retry.Errorf(retry.Invariant, "%s: data.accountId %.60q is not the account %s", fact, data.AccountID.Value, account)
 	}
 	if fact == DebitRejected || fact == CreditRejected {
 		return nil
 	}
 	told := contract.Money{Minor: int64(data.AmountMinor), Currency: data.Currency.Value}
 	if told != t.Money {
-		return retry.Errorf(retry.Invariant, "%s: %d %q is not the transfer's %s", fact, told.Minor, told.Currency, t.Money)
+		return retry.Errorf(retry.Invariant, "%s: %d %.20q is not the transfer's %s", fact, told.Minor, told.Currency, t.Money)
 	}
 	return nil
 }

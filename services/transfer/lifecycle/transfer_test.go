@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -102,6 +103,33 @@ func TestTheReasonIsThatOfTheFirstFactThatTurnedIt(t *testing.T) {
 	}
 }
 
+// An account that is not ours may refuse without a reason. The refund that follows has one, as account demands, and the timeout that
+// comes later was not what turned the transfer.
+func TestARefusalWithoutAReason(t *testing.T) {
+	t.Parallel()
+	for _, data := range []contract.Data{
+		{TransferID: contract.Some(transferID.String()), AccountID: contract.Some(destinationID.String())},
+		{TransferID: contract.Some(transferID.String()), AccountID: contract.Some(destinationID.String()), Reason: contract.Some("")},
+	} {
+		transfer, _ := newTransfer()
+		step, err := transfer.Hear(contract.AccountCreditRejected, data)
+		if err != nil || step.Message == nil || step.Message.Type != contract.TransferRefundRequested {
+			t.Fatalf("%+v, %v", step, err)
+		}
+		if refund, err := step.Message.Data.Refund(); err != nil || refund.Reason != "UNSPECIFIED" {
+			t.Errorf("the refund is asked for with %+v, %v", refund, err)
+		}
+		if _, err := transfer.TimeOut(); err != nil || transfer.Reason != "UNSPECIFIED" {
+			t.Errorf("after the timeout the reason is %s, %v", transfer.Reason, err)
+		}
+	}
+	rejected, _ := newTransfer()
+	step, err := rejected.Hear(contract.AccountDebitRejected, contract.Data{TransferID: contract.Some(transferID.String()), AccountID: contract.Some(sourceID.String())})
+	if err != nil || step.To != lifecycle.StatusRejected || step.Message.Data.Reason != contract.Some("UNSPECIFIED") {
+		t.Errorf("%+v, %v", step, err)
+	}
+}
+
 func TestATimeoutAsksForTheMoneyAndMayLose(t *testing.T) {
 	t.Parallel()
 	transfer, _ := newTransfer()
@@ -162,6 +190,24 @@ func TestAnEventThatContradictsTheTransferIsAnInvariant(t *testing.T) {
 		data.AccountID.Value = strings.ToUpper(data.AccountID.Value)
 		if step, err := transfer.Hear(messageType, data); err != nil || !step.New {
 			t.Errorf("%s that fits, in capital letters: %+v, %v", messageType, step, err)
+		}
+	}
+}
+
+// What a message says may be as long as a message, and ends up in a line of log and a header.
+func TestAnErrorQuotesOnlyTheBeginningOfALongText(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1<<20)
+	stranger, currency := event(sourceID, ""), event(sourceID, "")
+	stranger.AccountID, currency.Currency = contract.Some(long), contract.Some(long)
+	for name, hear := range map[string]func(*lifecycle.Transfer) (lifecycle.Step, error){
+		"account":  func(t *lifecycle.Transfer) (lifecycle.Step, error) { return t.Hear(contract.AccountDebited, stranger) },
+		"currency": func(t *lifecycle.Transfer) (lifecycle.Step, error) { return t.Hear(contract.AccountDebited, currency) },
+		"type":     func(t *lifecycle.Transfer) (lifecycle.Step, error) { return t.Hear(long, event(sourceID, "")) },
+	} {
+		transfer, _ := newTransfer()
+		if _, err := hear(&transfer); err == nil || len(err.Error()) > 500 || !strings.Contains(err.Error(), "xxxxx") {
+			t.Errorf("%s: an error of %d characters", name, len(fmt.Sprint(err)))
 		}
 	}
 }
