@@ -161,6 +161,22 @@ func TestRelaysShareTheWork(t *testing.T) {
 }
 
 // Stopping is not a reason to publish everything under way once more.
+// The consumers stop before the relay does: what their last handlers have committed still leaves with this process.
+func TestStopSendsWhatWasCommittedBefore(t *testing.T) {
+	t.Parallel()
+	pool, b := newPool(t), &broker{}
+	o := newOutbox(Config{Pool: pool, Publisher: b})
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	send(t, o, newMessage(t, "m1"))
+	if err := o.Run(stopped); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.times("m1"); n != 1 || rowCount(t, pool, "true") != 0 {
+		t.Errorf("sent %d times before the end, %d rows left", n, rowCount(t, pool, "true"))
+	}
+}
+
 func TestStopLetsTheBatchUnderWayFinish(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t)

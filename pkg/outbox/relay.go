@@ -34,7 +34,18 @@ func (o *Outbox) Run(ctx context.Context) error {
 	}
 	loops.Go(func() { o.sweep(ctx) })
 	loops.Wait()
+	o.farewell(ctx)
 	return nil
+}
+
+// farewell sends what the last handlers have committed just before the relay was stopped, as far as it goes within the StopGrace. It would
+// not be lost, but it would wait for the next process.
+func (o *Outbox) farewell(stopped context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(stopped), o.config.StopGrace)
+	defer cancel()
+	if _, err := o.relayBatch(ctx, o.frontier.low(time.Now())); err != nil {
+		o.config.Logger.LogAttrs(ctx, slog.LevelInfo, "outgoing messages are left for the next process", slog.Any("error", err))
+	}
 }
 
 func (o *Outbox) relay(ctx context.Context) {

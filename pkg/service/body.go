@@ -166,13 +166,14 @@ func PathID(c echo.Context, name string) (uuid.UUID, error) {
 type strictJSON struct{}
 
 func (strictJSON) Serialize(c echo.Context, v any, _ string) error {
-	return json.MarshalWrite(c.Response(), v)
+	return json.MarshalWrite(c.Response(), v, jsontext.AllowInvalidUTF8(true))
 }
 
 func (strictJSON) Deserialize(c echo.Context, v any) error { return DecodeJSON(c, v) }
 
-// writeJSON sends an answer whose content type is set already. The client may be gone, and nobody is left to be told.
+// writeJSON sends an answer whose content type is set already. The client may be gone, and nobody is left to be told. Text of others that
+// is not UTF-8 (PostgreSQL's start-up errors come in the server's own encoding) is mended instead of cutting the answer off.
 func writeJSON(c echo.Context, status int, v any) {
 	c.Response().WriteHeader(status)
-	_ = json.MarshalWrite(c.Response(), v, json.Deterministic(true))
+	_ = json.MarshalWrite(c.Response(), v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 }

@@ -84,6 +84,19 @@ func TestReadyzDoesNotWaitForAHangingCheck(t *testing.T) {
 	await(t, 1, ended)
 }
 
+// PostgreSQL words its start-up errors in the server's own encoding.
+func TestReadyzAnswersWholeWhateverTheReason(t *testing.T) {
+	t.Parallel()
+	url := serve(t, service.HTTPConfig{Checks: []service.Check{
+		{Name: "database", Ready: func(context.Context) error { return errors.New("Datenbank f\xe4hrt hoch") }},
+	}}, nil)
+	got := call(t, "GET", url+"/readyz", nil)
+	wantProblem(t, got, 503)
+	if want := `"database":"Datenbank f\uFFFDhrt hoch"`; !strings.Contains(got.body, want) {
+		t.Errorf("no %s in %s", want, got.body)
+	}
+}
+
 func TestMetricsCountRequestsByRoute(t *testing.T) {
 	t.Parallel()
 	url := serve(t, service.HTTPConfig{}, func(h *service.HTTP) {
