@@ -92,7 +92,7 @@ func TestReadyzAnswersWholeWhateverTheReason(t *testing.T) {
 	}}, nil)
 	got := call(t, "GET", url+"/readyz", nil)
 	wantProblem(t, got, 503)
-	if want := `"database":"Datenbank f\uFFFDhrt hoch"`; !strings.Contains(got.body, want) {
+	if want := "\"database\":\"Datenbank f\uFFFDhrt hoch\""; !strings.Contains(got.body, want) {
 		t.Errorf("no %s in %s", want, got.body)
 	}
 }
