@@ -10,6 +10,33 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// The sums are made of whole tables, and reading those row by row along an index takes twice the time.
+func TestLedgerReadsWholeTables(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	b.open(t, "EUR", 1)
+	for range 2 { // the second time with the plan that was kept
+		var before int
+		scans := func() (n int) {
+			if err := b.pool.QueryRow(t.Context(), `select seq_scan from pg_stat_user_tables where relname = 'accounts'`).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		before = scans()
+		await(t, "the table to be read as a whole", func() bool { // statistics appear with a delay
+			if _, err := b.ledger(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return scans() > before
+		})
+	}
+	var setting string
+	if err := b.pool.QueryRow(t.Context(), `show enable_seqscan`).Scan(&setting); err != nil || setting != "off" {
+		t.Errorf("afterwards enable_seqscan is %s, %v", setting, err)
+	}
+}
+
 var parameter = regexp.MustCompile(`\$\d+`)
 
 // A connection keeps the plan of a statement, and on the first day it is made over empty tables, where reading everything looks

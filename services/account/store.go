@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"time"
 
+	"example.com/banking/pkg/pipeline"
 	"example.com/banking/pkg/service"
 	"example.com/banking/services/account/ledger"
 	"github.com/google/uuid"
@@ -232,25 +233,30 @@ from (
 group by currency order by currency`
 
 func (s *store) ledger(ctx context.Context) ([]currencySums, error) {
-	rows, _ := s.pool.Query(ctx, selectLedger)
-	sums, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (currencySums, error) {
-		var currency string
-		var texts [4]string
-		if err := row.Scan(&currency, &texts[0], &texts[1], &texts[2], &texts[3]); err != nil {
-			return currencySums{}, err
-		}
-		var numbers [4]*big.Int
-		for i, text := range texts {
-			number, ok := new(big.Int).SetString(text, 10)
-			if !ok {
-				return currencySums{}, fmt.Errorf("sum of %s is no integer: %q", currency, text)
-			}
-			numbers[i] = number
-		}
-		return currencySums{currency, numbers[0], numbers[1], numbers[2], numbers[3]}, nil
+	var sums []currencySums
+	err := pipeline.Scan(ctx, s.pool, selectLedger, func(rows pgx.Rows) (err error) {
+		sums, err = pgx.CollectRows(rows, scanSums)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sum up ledger: %w", err)
 	}
 	return sums, nil
+}
+
+func scanSums(row pgx.CollectableRow) (currencySums, error) {
+	var currency string
+	var texts [4]string
+	if err := row.Scan(&currency, &texts[0], &texts[1], &texts[2], &texts[3]); err != nil {
+		return currencySums{}, err
+	}
+	var numbers [4]*big.Int
+	for i, text := range texts {
+		number, ok := new(big.Int).SetString(text, 10)
+		if !ok {
+			return currencySums{}, fmt.Errorf("sum of %s is no integer: %q", currency, text)
+		}
+		numbers[i] = number
+	}
+	return currencySums{currency, numbers[0], numbers[1], numbers[2], numbers[3]}, nil
 }

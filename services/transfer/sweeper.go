@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// sweeper turns back transfers that have been open for too long, and keeps the table of outcome counts short.
+// sweeper times out transfers that have been open for too long, which turns them back unless they are on their way already, and keeps the table of outcome counts short.
 type sweeper struct {
 	pool     *pgxpool.Pool
 	outbox   *outbox.Outbox
@@ -70,11 +70,12 @@ func (s *sweeper) round(ctx context.Context) error {
 const becomeSweeper = `select pg_try_advisory_xact_lock(hashtext('transfer.sweeper'))`
 
 // Rows that a consumer is working on are left out: waiting for them in an order of our own could deadlock, and by the next
-// round they have moved. A REFUNDING transfer is on its way back already.
+// round they have moved. A REFUNDING transfer that was turned back by something else is overdue too, and learns it. Each overdue
+// transfer costs one look into the key of facts, and there are few: they are what account has not answered for.
 const lockOverdue = `
 select id, source_account_id, destination_account_id, amount_minor, currency, coalesce(reason, '')
 from transfers
-where outcome is null and id < $1 and status in ('REQUESTED', 'DEBITED')
+where outcome is null and id < $1 and not exists (select from facts where transfer_id = transfers.id and fact = 'TIMED_OUT')
 order by id limit $2
 for update skip locked`
 
@@ -86,7 +87,7 @@ with folded as (
 )
 insert into outcome_counts (outcome, n) select outcome, sum(n)::bigint from folded group by outcome`
 
-// sweep does one transaction's worth and says how many transfers it has turned back.
+// sweep does one transaction's worth and says how many transfers it has timed out.
 func (s *sweeper) sweep(ctx context.Context) (int, error) {
 	swept := 0
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {

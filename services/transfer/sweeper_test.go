@@ -74,9 +74,15 @@ func TestSweeperTurnsBackWhatIsOverdue(t *testing.T) {
 			t.Errorf("%s: sent %v, want %v", c.status, sent, c.sent)
 		}
 	}
-	last := d.find(requested.ID).Timeline[1]
-	if last.Fact != "TIMED_OUT" || last.MessageID != contract.Say(requested.ID, contract.TransferRefundRequested, contract.Data{}).ID.String() {
-		t.Errorf("the timeline ends with %+v", last)
+	for _, overdue := range []transferView{requested, debited, refunding} {
+		timeline := d.find(overdue.ID).Timeline
+		last := timeline[len(timeline)-1]
+		if last.Fact != "TIMED_OUT" || last.MessageID != contract.Say(overdue.ID, contract.TransferRefundRequested, contract.Data{}).ID.String() {
+			t.Errorf("the timeline ends with %+v", last)
+		}
+	}
+	if n, err := s.sweep(t.Context()); err != nil || n != 0 {
+		t.Errorf("%d transfers were timed out again (%v)", n, err)
 	}
 }
 

@@ -107,8 +107,8 @@ func (w *work) Apply(m *messaging.Message, c command) ([]outbox.Message, error) 
 	})
 }
 
-// timeOut tells a transfer that it has been open for too long. The timeline shows the message that went out because of it,
-// as there is none that came in.
+// timeOut tells a transfer that it has been open for too long. As no message came in that the timeline could show, it shows the
+// one that asks for the money back; it goes out because of this, or has gone out when the transfer was REFUNDING already.
 func (w *work) timeOut(t *lifecycle.Transfer, traceParent string) ([]outbox.Message, error) {
 	return w.learn(t, "", traceParent, (*lifecycle.Transfer).TimeOut)
 }
@@ -129,9 +129,9 @@ func (w *work) learn(t *lifecycle.Transfer, cause, traceParent string, step func
 			return nil, err
 		}
 		out = append(out, message)
-		if cause == "" {
-			fact.messageID = message.ID
-		}
+	}
+	if cause == "" {
+		fact.messageID = next.Announce().ID.String()
 	}
 	*t = next
 	w.learnt = append(w.learnt, fact)
