@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"example.com/banking/pkg/pipeline"
 	"example.com/banking/pkg/retry"
+	"github.com/jackc/pgx/v5"
 )
 
 const (
@@ -123,7 +125,11 @@ func (o *Outbox) measure(ctx context.Context) (time.Duration, error) {
 	defer cancel()
 	var waiting, setAside int64
 	var oldest float64
-	if err := o.config.Pool.QueryRow(ctx, measureSQL).Scan(&waiting, &setAside, &oldest); err != nil {
+	err := pipeline.Scan(ctx, o.config.Pool, measureSQL, func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&waiting, &setAside, &oldest}, func() error { return nil })
+		return err
+	})
+	if err != nil {
 		return time.Since(started), err
 	}
 	o.metrics.waiting.Set(float64(waiting))

@@ -24,7 +24,7 @@ var twoMigrations = fstest.MapFS{
 	"0002_first.sql":  {Data: []byte("-- +goose Up\nINSERT INTO things VALUES (1);\n")},
 }
 
-func openPool(t *testing.T, url string) *pgxpool.Pool {
+func openPool(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := service.OpenPool(t.Context(), url, "example", quiet)
 	if err != nil {

@@ -208,7 +208,7 @@ const legColumns = `select id, state, coalesce(reason, ''), source_account_id, d
 // scanLeg scans legColumns and, behind them, more.
 func scanLeg(row pgx.Row, more ...any) (ledger.Leg, error) {
 	var leg ledger.Leg
-	into := []any{raw(&leg.Transfer), &leg.State, &leg.Reason, raw(&leg.Source), raw(&leg.Destination), &leg.Money.Minor, &leg.Money.Currency}
+	into := []any{&leg.Transfer, &leg.State, &leg.Reason, &leg.Source, &leg.Destination, &leg.Money.Minor, &leg.Money.Currency}
 	err := row.Scan(append(into, more...)...)
 	return leg, err
 }

@@ -85,17 +85,14 @@ func (w *work) Load(b *pgx.Batch, commands []command) {
 			credits[account] += 0
 		}
 	}
-	var legs, accounts uuids
-	for _, id := range sortedIDs(transfers) {
-		legs = append(legs, notNull(id))
-	}
+	accounts := sortedIDs(credits)
 	var amounts []int64
 	var total int64
-	for _, id := range sortedIDs(credits) {
-		accounts, amounts = append(accounts, notNull(id)), append(amounts, credits[id])
+	for _, id := range accounts {
+		amounts = append(amounts, credits[id])
 		total = max(total, credits[id])
 	}
-	b.Queue(lockLegs, legs).Query(w.keepLegs)
+	b.Queue(lockLegs, sortedIDs(transfers)).Query(w.keepLegs)
 	b.Queue(lockAccounts, accounts).Query(w.keepAccounts)
 	if total > 0 {
 		b.Queue(selectMayReturn, accounts, amounts).Query(w.keepMayReturn)
@@ -116,7 +113,7 @@ func (w *work) keepLegs(rows pgx.Rows) error {
 func (w *work) keepAccounts(rows pgx.Rows) error {
 	for rows.Next() {
 		var a accountRow
-		if err := rows.Scan(raw(&a.ID), &a.Currency, &a.Status, &a.Balance, &a.MayReturn); err != nil {
+		if err := rows.Scan(&a.ID, &a.Currency, &a.Status, &a.Balance, &a.MayReturn); err != nil {
 			return fmt.Errorf("read account: %w", err)
 		}
 		w.accounts[a.ID] = a
@@ -128,7 +125,7 @@ func (w *work) keepMayReturn(rows pgx.Rows) error {
 	for rows.Next() {
 		var id uuid.UUID
 		var mayReturn int64
-		if err := rows.Scan(raw(&id), &mayReturn); err != nil {
+		if err := rows.Scan(&id, &mayReturn); err != nil {
 			return fmt.Errorf("read what may return: %w", err)
 		}
 		a := w.accounts[id]
@@ -235,11 +232,11 @@ func (w *work) Save(b *pgx.Batch) {
 		b.Queue(updateLegs, moved.ids, moved.states, moved.reasons, w.at)
 	}
 
-	var ids uuids
+	var ids []uuid.UUID
 	var balances, mayReturn []int64
 	for _, id := range sortedIDs(w.accounts) {
 		if a := w.accounts[id]; a.changed {
-			ids, balances, mayReturn = append(ids, notNull(id)), append(balances, a.Balance), append(mayReturn, a.MayReturn)
+			ids, balances, mayReturn = append(ids, id), append(balances, a.Balance), append(mayReturn, a.MayReturn)
 		}
 	}
 	if len(ids) > 0 {
