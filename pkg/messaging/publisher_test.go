@@ -179,8 +179,8 @@ func TestPublishSurvivesAChannelException(t *testing.T) {
 	refused := event("refused")
 	refused.Expiration = "never"
 	outcomes, err := f.session.Publish(t.Context(), []messaging.Publishing{refused})
-	var exception *amqp.Error
-	if outcomes[0] != messaging.Unknown || !errors.As(err, &exception) || exception.Code != amqp.PreconditionFailed {
+	var refusal *messaging.Refused
+	if outcomes[0] != messaging.Unknown || !errors.As(err, &refusal) || refusal.Exception.Code != amqp.PreconditionFailed {
 		t.Errorf("%v, %v", outcomes, err)
 	}
 	f.wantOutcomes(f.outcomes(event("a"), unroutable("b")), messaging.Acked, messaging.Returned)
