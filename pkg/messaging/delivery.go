@@ -40,6 +40,11 @@ const (
 	quarantineNow                // publish exit to the quarantine, then ack
 )
 
+// MaxBody is the largest body that is decoded, in bytes; a larger one is of class VALIDATION. Decoding and hashing take several
+// times a body's size, and a prefetch of large ones would end the process by its memory limit, again and again. The broker's
+// max_message_size is the same, so only what it took before, or with another limit, can be larger.
+const MaxBody = 1 << 20
+
 // prepare reads the headers and decodes the body. It does so once, and says whether this was it.
 func (d *delivery) prepare(queue string) bool {
 	if d.prepared {
@@ -49,8 +54,12 @@ func (d *delivery) prepare(queue string) bool {
 	d.past = readHistory(d.Headers, queue)
 	d.attempt = int(d.past.spent) + 1
 	d.firstFailed = d.past.firstFailed
-	envelope, err := Decode(d.Body)
-	d.wrong = err
+	var envelope Envelope
+	if len(d.Body) > MaxBody {
+		d.wrong = retry.Errorf(retry.Validation, "the body has %d bytes, more than %d", len(d.Body), MaxBody)
+	} else {
+		envelope, d.wrong = Decode(d.Body)
+	}
 	d.msg = Message{
 		Envelope:    envelope,
 		Queue:       queue,

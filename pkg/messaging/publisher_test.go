@@ -189,6 +189,20 @@ func TestPublishSurvivesAChannelException(t *testing.T) {
 	}
 }
 
+// The broker's limit and the consumers' are the same, so that what is accepted can be handled.
+func TestBrokerTakesBodiesUpToTheLimit(t *testing.T) {
+	t.Parallel()
+	f := publisher(t)
+	largest, larger := event("largest"), event("larger")
+	largest.Body, larger.Body = make([]byte, messaging.MaxBody), make([]byte, messaging.MaxBody+1)
+	f.wantOutcomes(f.outcomes(largest), messaging.Acked)
+	outcomes, err := f.session.Publish(t.Context(), []messaging.Publishing{larger})
+	var refusal *messaging.Refused
+	if outcomes[0] != messaging.Unknown || !errors.As(err, &refusal) {
+		t.Errorf("%v, %v", outcomes, err)
+	}
+}
+
 func TestPublishToADeletedExchangeBringsItBack(t *testing.T) {
 	t.Parallel()
 	f := publisher(t)
