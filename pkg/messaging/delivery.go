@@ -3,6 +3,7 @@ package messaging
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"example.com/banking/pkg/retry"
@@ -20,6 +21,7 @@ type delivery struct {
 	attempt     int       // this execution, counted from 1
 	firstFailed time.Time // zero: never
 	verdict     verdict
+	reason      string // with the verdict quarantineNow
 
 	exit  *Publishing // with the verdicts lapByCopy and quarantine
 	bare  bool        // exit has been reduced to what always fits
@@ -112,6 +114,9 @@ func traceParent(headers amqp.Table) string {
 		if dash := i == 2 || i == 35 || i == 52; dash && c != '-' || !dash && !hex {
 			return ""
 		}
+	}
+	if value[:2] == "ff" || value[3:35] == strings.Repeat("0", 32) || value[36:52] == strings.Repeat("0", 16) {
+		return "" // forbidden by the standard
 	}
 	return value
 }
