@@ -79,7 +79,7 @@ func (a *attachment) run(ctx context.Context) {
 		select {
 		case d, open := <-deliveries:
 			if !open {
-				a.lost()
+				a.lost(nil)
 				return
 			}
 			a.take(d)
@@ -91,7 +91,10 @@ func (a *attachment) run(ctx context.Context) {
 			a.left(e)
 		case <-timer.C:
 		case <-a.cancelled: // deliveries end too, but nobody looks there while it is full
-			a.lost()
+			a.lost(nil)
+			return
+		case exception := <-a.closed: // the same
+			a.lost(closeError("channel", exception))
 			return
 		case <-a.link.broken:
 			return
@@ -238,12 +241,15 @@ func (a *attachment) check(err error) {
 }
 
 // lost gives the link up because the broker ended this consumer: the queue was deleted, or the channel closed.
-func (a *attachment) lost() {
-	err := errors.New("cancelled by the broker")
-	select {
-	case closed := <-a.closed:
-		err = closeError("channel", closed)
-	default:
+// Without a reason it looks for one: deliveries end in both cases.
+func (a *attachment) lost(err error) {
+	if err == nil {
+		err = errors.New("cancelled by the broker")
+		select {
+		case exception := <-a.closed:
+			err = closeError("channel", exception)
+		default:
+		}
 	}
 	a.link.fail(fmt.Errorf("consumer of %s: %w", a.consumer.Queue, err))
 }

@@ -11,12 +11,16 @@ import (
 
 // confirming is one channel in confirm mode.
 type confirming struct {
+	conn    *amqp.Connection
 	ch      *amqp.Channel
 	returns <-chan amqp.Return
 	closed  <-chan *amqp.Error
 	fences  chan chan struct{}
 	ended   chan struct{} // closed when the channel is closed and all its returns are known
-	err     error         // why it closed; valid once ended is closed
+
+	// Why it closed; valid once ended is closed.
+	exception *amqp.Error
+	err       error
 }
 
 // listen takes the returns as they come: a full channel of them stalls everything that the connection reads.
@@ -25,7 +29,8 @@ func (c *confirming) listen(returned func(amqp.Return)) {
 		select {
 		case r, open := <-c.returns:
 			if !open {
-				c.err = closeError("channel for publishing", <-c.closed)
+				c.exception = <-c.closed
+				c.err = refusal(c.exception, !c.conn.IsClosed())
 				close(c.ended)
 				return
 			}
@@ -52,15 +57,17 @@ func (c *confirming) fence() {
 	}
 }
 
+var errChannelClosed = errors.New("the channel for publishing closed")
+
 // why waits for the reason for which the channel closed.
 func (c *confirming) why(ctx context.Context) error {
 	select {
 	case <-c.ended:
 		return c.err
 	case <-ctx.Done():
-		return errors.Join(amqp.ErrClosed, ctx.Err())
+		return errors.Join(errChannelClosed, ctx.Err())
 	case <-time.After(time.Second):
-		return amqp.ErrClosed
+		return errChannelClosed
 	}
 }
 

@@ -150,6 +150,7 @@ func TestTraceParentIsOneOrNothing(t *testing.T) {
 	for value, want := range map[any]string{
 		good: good, good[:54]: "", good + "-": "", "": "", nil: "", int64(1): "", strings.Repeat("x", 60<<10): "",
 		strings.Replace(good, "0af", "0AF", 1): "", strings.Replace(good, "0af", "0\x00f", 1): "", strings.Replace(good, "-01", "001", 1): "", good[:10] + "-" + good[11:]: "",
+		"ff" + good[2:]: "", good[:3] + strings.Repeat("0", 32) + good[35:]: "", good[:36] + strings.Repeat("0", 16) + good[52:]: "", "\xff" + good[1:]: "",
 	} {
 		d := delivery{Delivery: amqp.Delivery{Headers: amqp.Table{"traceparent": value}}}
 		d.prepare(mainQueue)

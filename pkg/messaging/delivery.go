@@ -3,6 +3,7 @@ package messaging
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"example.com/banking/pkg/retry"
@@ -20,6 +21,7 @@ type delivery struct {
 	attempt     int       // this execution, counted from 1
 	firstFailed time.Time // zero: never
 	verdict     verdict
+	reason      string // with the verdict quarantineNow
 
 	exit  *Publishing // with the verdicts lapByCopy and quarantine
 	bare  bool        // exit has been reduced to what always fits
@@ -40,6 +42,11 @@ const (
 	quarantineNow                // publish exit to the quarantine, then ack
 )
 
+// MaxBody is the largest body that is decoded, in bytes; a larger one is of class VALIDATION. Decoding and hashing take several
+// times a body's size, and a prefetch of large ones would end the process by its memory limit, again and again. The broker's
+// max_message_size is the same, so only what it took before, or with another limit, can be larger.
+const MaxBody = 1 << 20
+
 // prepare reads the headers and decodes the body. It does so once, and says whether this was it.
 func (d *delivery) prepare(queue string) bool {
 	if d.prepared {
@@ -49,8 +56,12 @@ func (d *delivery) prepare(queue string) bool {
 	d.past = readHistory(d.Headers, queue)
 	d.attempt = int(d.past.spent) + 1
 	d.firstFailed = d.past.firstFailed
-	envelope, err := Decode(d.Body)
-	d.wrong = err
+	var envelope Envelope
+	if len(d.Body) > MaxBody {
+		d.wrong = retry.Errorf(retry.Validation, "the body has %d bytes, more than %d", len(d.Body), MaxBody)
+	} else {
+		envelope, d.wrong = Decode(d.Body)
+	}
 	d.msg = Message{
 		Envelope:    envelope,
 		Queue:       queue,
@@ -103,6 +114,9 @@ func traceParent(headers amqp.Table) string {
 		if dash := i == 2 || i == 35 || i == 52; dash && c != '-' || !dash && !hex {
 			return ""
 		}
+	}
+	if value[:2] == "ff" || value[3:35] == strings.Repeat("0", 32) || value[36:52] == strings.Repeat("0", 16) {
+		return "" // forbidden by the standard
 	}
 	return value
 }

@@ -56,6 +56,7 @@ func (a *attachment) left(e exit) {
 			a.ledger.ack(d.DeliveryTag)
 			if d.verdict == quarantineNow {
 				c.metrics.quarantined.Inc()
+				c.metrics.givenUp(d.reason)
 			} else {
 				c.metrics.retried.Inc()
 			}

@@ -29,7 +29,7 @@ func NewMetrics() *Metrics {
 		published:   counter("published_total", "Publishings by outcome: acked, nacked, returned, unknown.", "outcome"),
 		deliveries:  counter("deliveries_total", "Deliveries by end: done, retried, quarantined, given_back.", "queue", "outcome"),
 		failures:    counter("failures_total", "Failed attempts by class.", "queue", "class"),
-		quarantined: counter("quarantined_total", "Messages given up by reason.", "queue", "reason"),
+		quarantined: counter("quarantined_total", "Messages in quarantine for sure, by reason.", "queue", "reason"),
 		nonsense:    counter("nonsense_headers_total", "Deliveries whose death or attempt headers make no sense.", "queue"),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "messaging_waiting", Help: "Deliveries held between two attempts.",

@@ -16,9 +16,9 @@ import (
 // when ctx or the session's PublishTimeout ends; without a session, or with a broker that blocks publishing, it waits
 // until then.
 //
-// A channel exception, e.g. for a body above the broker's size limit, concerns everything that was outstanding and is in
-// the error as a *amqp.Error; publish one by one to find the culprit. A message that cannot be put on the wire at all is not
-// sent and is named by an *Unpublishable in the error. Publish is safe for concurrent use.
+// A message that the broker refuses for itself, e.g. for a body above its size limit, takes the outcomes of everything that
+// was outstanding along and is in the error as a *Refused; publish one by one to find the culprit. A message that cannot be put on the wire at all is not
+// sent and is named by an *Unpublishable in the error. No other error holds either of them. Publish is safe for concurrent use.
 func (s *Session) Publish(ctx context.Context, messages []Publishing) (outcomes []Outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.PublishTimeout)
 	defer cancel()
@@ -73,6 +73,31 @@ type Unpublishable struct {
 func (u *Unpublishable) Error() string { return fmt.Sprintf("message %d: %v", u.Index, u.Err) }
 
 func (u *Unpublishable) Unwrap() error { return u.Err }
+
+// Refused says that the broker closed the channel for publishing because of a message that was outstanding on it: its body is
+// too large (311 or 406, depending on the version), or a property makes no sense. The same message would be refused again.
+// A connection that broke, a missing exchange or right, and a broker that shuts down are never a Refused.
+type Refused struct {
+	Exception *amqp.Error // the broker's words
+}
+
+func (r *Refused) Error() string { return r.Exception.Error() }
+
+// refusal is why a channel for publishing closed. What is no refusal of a message is only text, so that nobody takes the
+// client library's own *amqp.Error for a lost connection (501, 504) for the broker's word about a message.
+func refusal(exception *amqp.Error, connected bool) error {
+	const what = "channel for publishing"
+	if exception != nil && exception.Server && connected {
+		switch exception.Code {
+		case amqp.ContentTooLarge, amqp.PreconditionFailed:
+			return fmt.Errorf("%s closed: %w", what, &Refused{exception})
+		}
+	}
+	return blameless(closeError(what, exception))
+}
+
+// blameless keeps the text of a cause and hides what it is.
+func blameless(cause error) error { return fmt.Errorf("%v", cause) }
 
 // unpublishables finds the messages that an error of Publish names, by index.
 func unpublishables(err error) map[int]error {
@@ -164,8 +189,7 @@ func (p *publisher) unblocked() bool {
 
 func (p *publisher) reopen() error {
 	err := p.life.err
-	var exception *amqp.Error
-	if p.link.publishing.IsClosed() || !errors.As(err, &exception) || exception.Code == amqp.NotFound {
+	if p.link.publishing.IsClosed() || p.life.exception == nil || p.life.exception.Code == amqp.NotFound {
 		return err // the connection, or an exchange is gone: only a new session declares it
 	}
 	p.link.session.Logger.Error("broker refused a publishing and closed the channel", "error", err)
@@ -181,6 +205,7 @@ func (p *publisher) open() error {
 		return fmt.Errorf("ask for confirms: %w", err)
 	}
 	p.life = &confirming{
+		conn:    p.link.publishing,
 		ch:      ch,
 		returns: ch.NotifyReturn(make(chan amqp.Return, 256)),
 		closed:  ch.NotifyClose(make(chan *amqp.Error, 1)),
@@ -195,7 +220,7 @@ func (p *publisher) write(j *job) {
 	j.life = p.life
 	for i := range j.messages {
 		if !p.unblocked() {
-			j.err = p.link.why
+			j.err = blameless(p.link.why)
 			return
 		}
 		if err := p.writeOne(j, i); err != nil {
@@ -218,7 +243,10 @@ func (p *publisher) writeOne(j *job, i int) error {
 	}
 	confirm, err := j.life.ch.PublishWithDeferredConfirm(m.Exchange, m.RoutingKey, m.Mandatory, false, m.Publishing)
 	j.sent[i].confirm = confirm
-	return err
+	if err != nil {
+		return blameless(err) // the reason is heard when the channel closes
+	}
+	return nil
 }
 
 // register makes a message known to those who hear of returns. A return carries no tag, only the message, so it is told
@@ -267,7 +295,7 @@ func (p *publisher) publish(ctx context.Context, j *job, outcomes []Outcome) err
 	select {
 	case p.jobs <- j:
 	case <-p.link.broken:
-		return errors.Join(errNotStarted, p.link.why)
+		return errors.Join(errNotStarted, blameless(p.link.why))
 	case <-ctx.Done():
 		return p.link.waiting(ctx.Err())
 	}
@@ -275,7 +303,7 @@ func (p *publisher) publish(ctx context.Context, j *job, outcomes []Outcome) err
 	select {
 	case <-j.written:
 	case <-p.link.broken:
-		return p.link.why // the writer may be stuck; it ends with the connection
+		return blameless(p.link.why) // the writer may be stuck; it ends with the connection
 	case <-ctx.Done():
 		return p.link.waiting(ctx.Err())
 	}

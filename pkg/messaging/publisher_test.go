@@ -179,13 +179,27 @@ func TestPublishSurvivesAChannelException(t *testing.T) {
 	refused := event("refused")
 	refused.Expiration = "never"
 	outcomes, err := f.session.Publish(t.Context(), []messaging.Publishing{refused})
-	var exception *amqp.Error
-	if outcomes[0] != messaging.Unknown || !errors.As(err, &exception) || exception.Code != amqp.PreconditionFailed {
+	var refusal *messaging.Refused
+	if outcomes[0] != messaging.Unknown || !errors.As(err, &refusal) || refusal.Exception.Code != amqp.PreconditionFailed {
 		t.Errorf("%v, %v", outcomes, err)
 	}
 	f.wantOutcomes(f.outcomes(event("a"), unroutable("b")), messaging.Acked, messaging.Returned)
 	if err := f.session.Ready(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// The broker's limit and the consumers' are the same, so that what is accepted can be handled.
+func TestBrokerTakesBodiesUpToTheLimit(t *testing.T) {
+	t.Parallel()
+	f := publisher(t)
+	largest, larger := event("largest"), event("larger")
+	largest.Body, larger.Body = make([]byte, messaging.MaxBody), make([]byte, messaging.MaxBody+1)
+	f.wantOutcomes(f.outcomes(largest), messaging.Acked)
+	outcomes, err := f.session.Publish(t.Context(), []messaging.Publishing{larger})
+	var refusal *messaging.Refused
+	if outcomes[0] != messaging.Unknown || !errors.As(err, &refusal) {
+		t.Errorf("%v, %v", outcomes, err)
 	}
 }
 

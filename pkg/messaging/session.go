@@ -160,7 +160,7 @@ func (s *Session) await(ctx context.Context, after uint64) (*link, error) {
 			if l != nil {
 				return nil, ctx.Err()
 			}
-			return nil, fmt.Errorf("not connected to the broker: %w", lost)
+			return nil, fmt.Errorf("not connected to the broker: %w", blameless(lost))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,6 +151,38 @@ func TestDeletedQueueIsNoticedWhileWaiting(t *testing.T) {
 		case <-time.After(100 * time.Millisecond):
 			return errors.New("the handler is not called")
 		}
+	})
+}
+
+// The same with every worker busy and the next batch complete: nobody waits for the handler.
+func TestDeletedQueueIsNoticedWhileWorking(t *testing.T) {
+	t.Parallel()
+	over := make(chan struct{})
+	s, c := account(func(context.Context, *messaging.Message) error {
+		<-over
+		return nil
+	}, time.Millisecond)
+	s.CheckInterval = time.Hour // nobody else declares the queue again
+	c.Concurrency, c.BatchSize = 1, 1
+	f := start(t, s, c)
+	defer close(over)
+	f.publishBody(requested, body("busy"))
+	f.publishBody(requested, body("next"))
+	f.next()
+	f.eventually("both messages to be taken", func() error {
+		if _, unacked := f.env.QueueDepth(t, requestQueue); unacked != 2 {
+			return fmt.Errorf("%d are", unacked)
+		}
+		return nil
+	})
+	if _, err := f.client.QueueDelete(requestQueue, false, false, false); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("the queue to be back", func() error {
+		if queues := f.env.Queues(t); !slices.ContainsFunc(queues, func(q testenv.Queue) bool { return q.Name == requestQueue }) {
+			return fmt.Errorf("there are %v", queues)
+		}
+		return nil
 	})
 }
 

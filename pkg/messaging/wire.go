@@ -20,6 +20,7 @@ type wire struct {
 	timeout time.Duration // of a peer that takes nothing
 	failed  func(error)   // told once why writing ended
 	patient atomic.Bool   // while the broker blocks publishing, taking nothing is its right
+	changes atomic.Int64  // of patience so far
 	last    atomic.Int64  // deadline set from outside, in Unix nanoseconds; 0 is none
 	drained chan struct{} // closed when the writing goroutine has ended
 
@@ -102,7 +103,7 @@ func (w *wire) fail(err error) {
 
 func (w *wire) send(p []byte) error {
 	for {
-		last := w.last.Load()
+		last, changes := w.last.Load(), w.changes.Load()
 		deadline := time.Now().Add(w.timeout)
 		if last != 0 {
 			deadline = time.Unix(0, last)
@@ -116,7 +117,11 @@ func (w *wire) send(p []byte) error {
 		n, err := w.Conn.Write(p)
 		p = p[n:]
 		late := errors.Is(err, os.ErrDeadlineExceeded) && w.last.Load() == 0
-		if err == nil || !late || n == 0 && !w.patient.Load() {
+		if err == nil || !late {
+			return err
+		}
+		// The time during which the broker blocked does not count, so after that the peer has all of it again.
+		if n == 0 && !w.patient.Load() && w.changes.Load() == changes {
 			return err
 		}
 	}
@@ -127,6 +132,7 @@ func (w *wire) setPatient(patient bool) {
 	w.m.Lock()
 	defer w.m.Unlock()
 	w.patient.Store(patient)
+	w.changes.Add(1)
 	w.changed.Broadcast()
 }
 

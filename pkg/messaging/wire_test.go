@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"time"
 )
@@ -72,6 +73,42 @@ func TestWireWaitsForABrokerThatBlocks(t *testing.T) {
 	if _, err := io.ReadFull(peer, make([]byte, 20*len(chunk))); err != nil {
 		t.Error(err)
 	}
+}
+
+// lateConn answers the first write with its deadline, as one that began before the broker blocked and ended after it.
+type lateConn struct {
+	net.Conn
+	first func()
+	once  sync.Once
+}
+
+func (c *lateConn) Write(p []byte) (n int, err error) {
+	n, err = 0, os.ErrDeadlineExceeded
+	late := false
+	c.once.Do(func() { c.first(); late = true })
+	if late {
+		return n, err
+	}
+	return c.Conn.Write(p)
+}
+
+func TestWireGivesAPeerAllItsTimeAfterBlocking(t *testing.T) {
+	t.Parallel()
+	ours, peer := net.Pipe()
+	defer peer.Close()
+	conn := &lateConn{Conn: ours}
+	w := newWire(conn, time.Minute, func(err error) { t.Errorf("gave up: %v", err) })
+	conn.first = func() {
+		w.setPatient(true)
+		w.setPatient(false)
+	}
+	if _, err := w.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(peer, make([]byte, 1)); err != nil {
+		t.Error(err)
+	}
+	_ = w.Close()
 }
 
 func TestWireHoldsAWriterBackWhenThePeerIsSlow(t *testing.T) {

@@ -186,9 +186,8 @@ func (c *Consumer) failed(live context.Context, d *delivery, err error) {
 		c.retry(d, now, decision.Delay)
 		log.Warn("attempt failed, message will be retried", "next_delay", decision.Delay)
 	case retry.Quarantine:
-		d.verdict = quarantineNow
+		d.verdict, d.reason = quarantineNow, decision.Reason
 		d.exit = c.quarantined(d, burial{reason: decision.Reason, class: class, err: err, at: now})
-		c.metrics.givenUp(decision.Reason)
 		log.Error("attempt failed, message is quarantined", "reason", decision.Reason)
 	}
 	c.metrics.failed(class)

@@ -13,7 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-var tooLarge = &amqp.Error{Code: amqp.PreconditionFailed, Reason: "PRECONDITION_FAILED - message size 20 is larger than configured max size 10", Server: true}
+var tooLarge = &messaging.Refused{Exception: &amqp.Error{Code: amqp.PreconditionFailed, Reason: "PRECONDITION_FAILED - message size 20 is larger than configured max size 10", Server: true}}
 
 // limited behaves as RabbitMQ does with a body above its size limit: the channel is closed, and nobody whose confirm was
 // outstanding gets one.
@@ -143,6 +143,8 @@ func TestNobodysFaultCountsNoAttempt(t *testing.T) {
 	t.Parallel()
 	missingExchange := &amqp.Error{Code: amqp.NotFound, Reason: "NOT_FOUND - no exchange"}
 	forced := &amqp.Error{Code: amqp.ConnectionForced, Reason: "CONNECTION_FORCED - broker forced connection closure", Server: true}
+	reset := &amqp.Error{Code: amqp.FrameError, Reason: "read: connection reset by peer"} // as the client library reports it
+	consumerTimeout := &amqp.Error{Code: amqp.PreconditionFailed, Reason: "PRECONDITION_FAILED - delivery acknowledgement timed out", Server: true}
 	for name, test := range map[string]struct {
 		answer func([]messaging.Publishing) ([]messaging.Outcome, error)
 		fails  bool // the whole attempt: the relay waits before the next one
@@ -151,6 +153,8 @@ func TestNobodysFaultCountsNoAttempt(t *testing.T) {
 		"nacked":           {answers(func(messaging.Publishing) messaging.Outcome { return messaging.Nacked }), false},
 		"not connected":    {unknownAll(errNotConnected), true},
 		"connection lost":  {unknownAll(forced), true},
+		"connection reset": {unknownAll(fmt.Errorf("not connected to the broker: %w", reset)), true},
+		"another channel":  {unknownAll(fmt.Errorf("not connected to the broker: %w", consumerTimeout)), true},
 		"timeout":          {unknownAll(context.DeadlineExceeded), true},
 		"exchange missing": {unknownAll(missingExchange), true},
 		"no answer at all": {func([]messaging.Publishing) ([]messaging.Outcome, error) { return nil, errNotConnected }, true},
@@ -172,6 +176,26 @@ func TestNobodysFaultCountsNoAttempt(t *testing.T) {
 				t.Errorf("published %d times", b.callCount())
 			}
 		})
+	}
+}
+
+// When the time for going one by one is over, the rows whose turn did not come have done nothing wrong.
+func TestOneRowThatTakesAllTheTimeBlamesNoOther(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t)
+	publisher := publisherFunc(func(ctx context.Context, batch []messaging.Publishing) ([]messaging.Outcome, error) {
+		if len(batch) == 1 {
+			<-ctx.Done()
+		}
+		return make([]messaging.Outcome, len(batch)), tooLarge
+	})
+	o := newOutbox(Config{Pool: pool, Publisher: publisher, MaxAttempts: 1, PublishTimeout: 50 * time.Millisecond})
+	insert(t, o, newMessages(t, 5)...)
+	if _, err := o.relayBatch(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if n := rowCount(t, pool, "attempts = 0 and set_aside_at is null and last_error is null"); n != 4 {
+		t.Errorf("%d of 4 rows are untouched", n)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/retry"
 	"github.com/go-json-experiment/json/jsontext"
-	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 // fate is what became of a claimed row.
@@ -71,6 +70,9 @@ func (o *Outbox) publish(ctx context.Context, rows []*row) error {
 	ctx, cancel := context.WithTimeout(ctx, o.config.PublishTimeout)
 	defer cancel()
 	for _, r := range alone {
+		if ctx.Err() != nil {
+			return fmt.Errorf("publish rows one by one: %w", ctx.Err()) // time is no fault of the rest: they stay untried
+		}
 		err := o.publishAlone(ctx, r)
 		if err == nil || r.fate != unknown {
 			continue
@@ -132,22 +134,12 @@ func (r *row) refuse(err error, hopeless bool) {
 	r.attempts++
 }
 
-// blamesMessage says whether an error of publishing is about a message. Everything else, a missing exchange or permission
-// included, would meet every message alike and says nothing about this one.
+// blamesMessage says whether an error of publishing is about a message. Everything else, a lost connection and a missing
+// exchange included, would meet every message alike and says nothing about this one.
 func blamesMessage(err error) bool {
 	var unpublishable *messaging.Unpublishable
-	if errors.As(err, &unpublishable) {
-		return true
-	}
-	var exception *amqp.Error
-	if !errors.As(err, &exception) {
-		return false
-	}
-	switch exception.Code {
-	case amqp.ContentTooLarge, amqp.PreconditionFailed, amqp.FrameError, amqp.SyntaxError:
-		return true
-	}
-	return false
+	var refused *messaging.Refused
+	return errors.As(err, &unpublishable) || errors.As(err, &refused)
 }
 
 const (

@@ -90,6 +90,7 @@ log.console = false
 log.file.level = info
 collect_statistics_interval = 1000
 raft.wal_max_size_bytes = 134217728
+max_message_size = 1048576
 `, s.access.AMQPPort, s.access.ManagementPort, s.access.PrometheusPort, adminUser, s.access.AdminPassword)
 	files := map[string]string{
 		"rabbitmq.conf":   conf,
