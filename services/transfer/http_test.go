@@ -287,6 +287,7 @@ func TestDocumentedAnswersExist(t *testing.T) {
 	b.call(http.MethodPost, "/transfers", body, "Idempotency-Key: k")
 	b.call(http.MethodPost, "/transfers", newOrder().body(), "Idempotency-Key: k")
 	b.call(http.MethodPost, "/transfers", "{}")
+	b.call(http.MethodPost, "/transfers", body, "Sec-Fetch-Site: cross-site")
 	b.call(http.MethodPost, "/transfers", strings.Repeat(" ", 1<<20+1))
 	b.call(http.MethodGet, "/transfers?limit=1&status=REQUESTED", "")
 	b.call(http.MethodGet, "/transfers?limit=0", "")
