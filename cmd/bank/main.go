@@ -27,6 +27,7 @@ type commands struct {
 	Transfer transferCommand `cmd:"" help:"Ask for transfers, show, list and watch them."`
 	Publish  publishCommand  `cmd:"" help:"Publish a raw message, garbage welcome."`
 	Queues   queuesCommand   `cmd:"" help:"Show how many messages wait in which queue."`
+	Outbox   outboxCommand   `cmd:"" help:"Show and send again the outgoing messages that the broker refused."`
 	Verify   verifyCommand   `cmd:"" help:"Check every invariant; exit code 1 when one is broken."`
 }
 
@@ -66,7 +67,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintln(stderr, "bank:", err)
 		return 1
 	}
-	if len(args) == 1 && args[0] == "help" {
+	if len(args) == 0 || len(args) == 1 && args[0] == "help" {
 		args = []string{"--help"}
 	}
 	command, err := parser.Parse(args)

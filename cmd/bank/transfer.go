@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -132,6 +133,9 @@ func followTransfer(ctx context.Context, service *api, id string, limit time.Dur
 	var last transfer
 	for {
 		got, err := getTransfer(ctx, service, id)
+		if ctx.Err() != nil {
+			return last, stillOpen(last, id, limit)
+		}
 		if err != nil {
 			return last, err
 		}
@@ -143,9 +147,14 @@ func followTransfer(ctx context.Context, service *api, id string, limit time.Dur
 		select {
 		case <-every.C:
 		case <-ctx.Done():
-			return last, fmt.Errorf("transfer %s is still %s after %s", id, last.Status, limit)
+			return last, stillOpen(last, id, limit)
 		}
 	}
+}
+
+func stillOpen(t transfer, id string, limit time.Duration) error {
+	return fmt.Errorf("transfer %s is still %s after %s; /readyz of both services and \"bank queues\" say where it hangs",
+		id, cmp.Or(t.Status, "unknown"), limit)
 }
 
 func factLine(f fact, since time.Time) string {

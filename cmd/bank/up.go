@@ -42,6 +42,7 @@ func (c *upCommand) Run(ctx context.Context, term *terminal) error {
 	if err != nil {
 		return err
 	}
+	b.printNextSteps()
 	if err := announceReady(ready); err != nil {
 		return err
 	}
@@ -168,6 +169,10 @@ func (b *bank) printAddresses() {
 	b.term.printf("  %-12s %s, %s\n", "PostgreSQL", withoutPassword(b.where.AccountDatabaseURL), withoutPassword(b.where.TransferDatabaseURL))
 	b.term.printf("  %-12s %s\n", "AMQP", withoutPassword(b.where.AMQPURL))
 	b.term.printf("  %-12s %s\n", "logs", filepath.Join(b.term.dir, "logs"))
+}
+
+// printNextSteps says what one can do with a bank that stays open.
+func (b *bank) printNextSteps() {
 	b.term.printf(`
 Try, in another terminal:
   curl %[1]s/accounts

@@ -34,8 +34,8 @@ func (s *stream) next() error {
 }
 
 // compare walks transfers and legs side by side. settled: every transfer has ended, and the two services agree on how. lost:
-// nobody waits for a message that is nowhere. A transfer that waits for a quarantined message is neither: it ends when that message is
-// replayed, or by its timeout, and until then the agreement cannot be judged.
+// nobody waits for a message that is nowhere. A transfer that waits for a message in a quarantine, or set aside in an outbox, is neither: it ends when
+// that message is sent again, or by its timeout, and until then the agreement cannot be judged.
 func compare(ctx context.Context, account, transfer pgx.Tx, parked map[string]bool) (settled, lost Check, err error) {
 	settled = Check{Name: "agreement", Promise: "every transfer has ended and both services agree how; nothing is in transit", Verdict: Held}
 	lost = Check{Name: "messages", Promise: "published = processed + waiting + quarantined", Verdict: Held, Detail: "nothing is missing"}
@@ -61,7 +61,7 @@ func compare(ctx context.Context, account, transfer pgx.Tx, parked map[string]bo
 		case order == 0 && statusOf(legs.state) == transfers.state:
 			agreed++
 		case !terminal(transfers.state) && parked[transfers.id.String()]:
-			heldUp = append(heldUp, fmt.Sprintf("transfer %s is %s and waits for a quarantined message", transfers.id, transfers.state))
+			heldUp = append(heldUp, fmt.Sprintf("transfer %s is %s and waits for a message that was given up", transfers.id, transfers.state))
 		default:
 			known := "no leg"
 			if order == 0 {
@@ -85,7 +85,7 @@ func compare(ctx context.Context, account, transfer pgx.Tx, parked map[string]bo
 	}
 	settled.Detail = fmt.Sprintf("%d transfers agree", agreed)
 	if len(heldUp) > 0 {
-		settled.Detail += fmt.Sprintf("; %d wait for a quarantined message", len(heldUp))
+		settled.Detail += fmt.Sprintf("; %d wait for a message that was given up", len(heldUp))
 		if settled.Verdict == Held {
 			settled.Verdict, settled.Offenders = NotJudged, heldUp[:min(len(heldUp), maxOffenders)]
 		}

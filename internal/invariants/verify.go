@@ -67,8 +67,10 @@ func Verify(ctx context.Context, from Sources) (Report, error) {
 	if err := count(ctx, account, transfer, &report.Counts); err != nil {
 		return report, err
 	}
-	if report.Counts.SetAside > 0 {
-		quarantine.offend("%d outbox rows are set aside: the broker refuses them", report.Counts.SetAside)
+	for _, database := range []pgx.Tx{account, transfer} {
+		if err := refused(ctx, database, &quarantine, parked); err != nil {
+			return report, fmt.Errorf("reading an outbox: %w", err)
+		}
 	}
 	for _, of := range []struct {
 		database pgx.Tx
@@ -187,6 +189,21 @@ func count(ctx context.Context, account, transfer pgx.Tx, counts *Counts) error 
 		return fmt.Errorf("counting transfers: %w", err)
 	}
 	return nil
+}
+
+// refused notes the outgoing messages that the broker refused until they were set aside, and the transfers that wait for them.
+func refused(ctx context.Context, tx pgx.Tx, check *Check, waiting map[string]bool) error {
+	rows, err := tx.Query(ctx, `select correlation_id, message_id, type, coalesce(last_error, '') from outbox where set_aside_at is not null order by id`)
+	if err != nil {
+		return err
+	}
+	var transfer, message, kind, reason string
+	_, err = pgx.ForEachRow(rows, []any{&transfer, &message, &kind, &reason}, func() error {
+		check.offend("message %s (%s) of transfer %s is set aside in the outbox, see \"bank outbox\": %s", message, kind, transfer, reason)
+		waiting[strings.ToLower(transfer)] = true
+		return nil
+	})
+	return err
 }
 
 // moves says whether a message of this type can move a transfer on.

@@ -212,6 +212,11 @@ func closeError(what string, err *amqp.Error) error {
 	if err == nil {
 		return fmt.Errorf("%s closed", what)
 	}
+	if err.Code == amqp.SyntaxError && !err.Server {
+		// The library gives a connection up that brings a frame it cannot read. The message stays where it is and is met again.
+		return fmt.Errorf("%s closed: a message at the head of a queue cannot be read, its headers are nested too deep or too many; "+
+			"take it out by the management page: %w", what, err)
+	}
 	return fmt.Errorf("%s closed: %w", what, err)
 }
 

@@ -54,7 +54,7 @@ func TestRefusedMessageIsSetAsideAndItsNeighboursAreSent(t *testing.T) {
 	eventually(t, "the bad row is set aside", func() bool { return rowCount(t, pool, "set_aside_at is not null") == 1 })
 	awaitNothingToSend := func() bool { return rowCount(t, pool, "set_aside_at is null") == 0 }
 	eventually(t, "the others are sent", awaitNothingToSend)
-	list, err := first.ListSetAside(t.Context(), 10)
+	list, err := ListSetAside(t.Context(), pool, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestRefusedMessageIsSetAsideAndItsNeighboursAreSent(t *testing.T) {
 	eventually(t, "the gauge shows it", func() bool { return metric(t, registry, "outbox_set_aside_messages") == 1 })
 
 	b.set(nil) // the broker's limit was raised
-	n, err := first.RetrySetAside(t.Context(), "huge")
+	n, err := RetrySetAside(t.Context(), pool, "huge")
 	if err != nil || n != 1 {
 		t.Fatalf("RetrySetAside: %d, %v", n, err)
 	}

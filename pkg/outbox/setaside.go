@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // SetAside is a row that the broker refused for itself so often that the relay gave it up. It stays in the table and is not sent.
@@ -13,18 +14,25 @@ type SetAside struct {
 	ID        int64
 	MessageID string
 	Type      string
+	Transfer  string // the correlation id
 	Attempts  int
 	Error     string
 	At        time.Time
 }
 
 const listSetAsideSQL = `
-select id, message_id, type, attempts, coalesce(last_error, ''), set_aside_at
+select id, message_id, type, correlation_id, attempts, coalesce(last_error, ''), set_aside_at
 from outbox where set_aside_at is not null order by id limit $1`
 
+// Database is a connection, a pool or a transaction.
+type Database interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
 // ListSetAside lists the rows that were set aside, oldest first, at most limit of them.
-func (o *Outbox) ListSetAside(ctx context.Context, limit int) ([]SetAside, error) {
-	rows, err := o.config.Pool.Query(ctx, listSetAsideSQL, limit)
+func ListSetAside(ctx context.Context, db Database, limit int) ([]SetAside, error) {
+	rows, err := db.Query(ctx, listSetAsideSQL, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list set aside messages: %w", err)
 	}
@@ -41,8 +49,8 @@ where set_aside_at is not null and ($1::text[] is null or message_id = any ($1))
 
 // RetrySetAside gives the named rows (by messageId; all of them when none is named) their full number of attempts again, and says how
 // many there were.
-func (o *Outbox) RetrySetAside(ctx context.Context, messageIDs ...string) (int64, error) {
-	tag, err := o.config.Pool.Exec(ctx, retrySetAsideSQL, messageIDs)
+func RetrySetAside(ctx context.Context, db Database, messageIDs ...string) (int64, error) {
+	tag, err := db.Exec(ctx, retrySetAsideSQL, messageIDs)
 	if err != nil {
 		return 0, fmt.Errorf("retry set aside messages: %w", err)
 	}

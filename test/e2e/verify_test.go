@@ -78,6 +78,36 @@ func TestVerifyFindsPlantedFaults(t *testing.T) {
 	b.verify()
 }
 
+// A message that was set aside is shown with its reason and can be sent again.
+func TestMessageSetAsideIsSentAgain(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, testenv.New(t), 1, nil)
+	conn, err := pgx.Connect(t.Context(), b.env["TRANSFER_DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	const given = `insert into outbox (message_id, type, routing_key, body, mandatory, occurred_at, attempts, last_error, set_aside_at)
+		values ('m1', 'Transfers.Transfer.Completed', 'transfers.transfer.completed', '{}', false, now(), 5, 'too large', now())`
+	if _, err := conn.Exec(t.Context(), given); err != nil {
+		t.Fatal(err)
+	}
+	out, err := b.command("outbox", "list", "--json")
+	if err != nil || !strings.Contains(string(out), `"messageId": "m1"`) || !strings.Contains(string(out), `"error": "too large"`) {
+		t.Errorf("bank outbox list: %v\n%s", err, out)
+	}
+	if out, err := b.command("outbox", "retry", "no-such-message"); err == nil {
+		t.Errorf("bank outbox retry of a message that is not there: %s", out)
+	}
+	if out, err := b.command("outbox", "retry", "m1"); err != nil {
+		t.Errorf("bank outbox retry: %v\n%s", err, out)
+	}
+	eventually(t, time.Minute, func() bool {
+		var waiting int
+		return conn.QueryRow(t.Context(), `select count(*) from outbox`).Scan(&waiting) == nil && waiting == 0
+	}, func() string { return "the message is still in the outbox" })
+}
+
 // remember copies every table of a database and returns what puts the rows back.
 func remember(t *testing.T, conn *pgx.Conn) func() {
 	t.Helper()
