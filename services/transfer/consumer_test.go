@@ -299,10 +299,14 @@ func TestStoppingFinishesWhatIsRunning(t *testing.T) {
 	if n := b.count(`select count(*) from transfers where id = $1 and status = 'DEBITED'`, accepted.ID); n != 1 {
 		t.Error("the running event was not finished")
 	}
+	if n := b.count(`select count(*) from outbox`); n != 0 {
+		t.Errorf("%d messages were not sent before the end", n)
+	}
 	b.settled()
 	b.nothingParked()
+	b.awaitSent(accepted.ID, 2) // the broker has both; this test's own consumer may be a moment behind
 	if types := b.sent.types(accepted.ID); !slices.Equal(types, []string{contract.TransferRequested, contract.TransferCreditRequested}) {
-		t.Errorf("sent %v before the end", types)
+		t.Errorf("sent %v", types)
 	}
 }
 
