@@ -28,6 +28,7 @@ type commands struct {
 	Publish  publishCommand  `cmd:"" help:"Publish a raw message, garbage welcome."`
 	Queues   queuesCommand   `cmd:"" help:"Show how many messages wait in which queue."`
 	Outbox   outboxCommand   `cmd:"" help:"Show and send again the outgoing messages that the broker refused."`
+	Load     loadCommand     `cmd:"" help:"Make traffic at a fixed rate, and measure latencies."`
 	Verify   verifyCommand   `cmd:"" help:"Check every invariant; exit code 1 when one is broken."`
 }
 
