@@ -170,7 +170,7 @@ func (c *Consumer) failed(live context.Context, d *delivery, err error) {
 		class = retry.Unknown // nobody stopped us: giving it back would come round at once, again and again
 	}
 	now := c.now()
-	decision := c.Policy.Decide(retry.Failure{Class: class, Attempt: d.attempt, Age: d.age(now)}, c.rnd)
+	decision := c.Policy.Decide(retry.Failure{Class: class, Attempt: d.attempt, Age: d.age(now), After: retry.AfterOf(err)}, c.rnd)
 	if decision.Action != retry.LeaveAlone && (d.firstFailed.IsZero() || absurd(d.firstFailed, now)) {
 		d.firstFailed = now
 	}
