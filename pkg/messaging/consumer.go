@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,7 @@ type ConsumerConfig struct {
 	HandlerTimeout time.Duration // deadline of one call of the handler; default 30 s
 	Grace          time.Duration // how long running handlers may go on after the stop; default 15 s
 
-	Classifiers []retry.Classifier // recognise errors of libraries
+	Classifiers []retry.Classifier // recognise errors of libraries; those of the AMQP client are known (Classify)
 }
 
 // Consumer takes the messages of one queue through a handler.
@@ -61,6 +62,7 @@ func (s *Session) NewConsumer(c ConsumerConfig) (*Consumer, error) {
 	case c.Road.QuarantineExchange == "" && c.Road.QuarantineKey == "":
 		return nil, fmt.Errorf("consumer of %s: the road has no quarantine", c.Queue)
 	}
+	c.Classifiers = append(slices.Clone(c.Classifiers), Classify)
 	consumer := &Consumer{ConsumerConfig: c, session: s, metrics: s.Metrics.of(c.Queue), rnd: rand.Float64, now: time.Now}
 	s.m.Lock()
 	defer s.m.Unlock()

@@ -21,6 +21,7 @@ func (unsent) SafeToRetry() bool { return true }
 
 func TestClassOf(t *testing.T) {
 	t.Parallel()
+	_, missing := os.Open("there is no such file")
 	sqlState := func(code string) error { return fmt.Errorf("save: %w", &pgconn.PgError{Code: code}) }
 	for _, c := range []struct {
 		name string
@@ -54,6 +55,17 @@ func TestClassOf(t *testing.T) {
 		{"unknown host", &net.DNSError{Err: "no such host"}, retry.Timeout},
 		{"closed by the peer", fmt.Errorf("receive: %w", io.ErrUnexpectedEOF), retry.Timeout},
 		{"closed by us", net.ErrClosed, retry.Timeout},
+		{"the network is down", syscall.ENETDOWN, retry.Timeout},
+		{"an address in use", &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}, retry.Timeout},
+		{"a file that is missing", fmt.Errorf("load: %w", missing), retry.Unknown},
+		{"no space left", &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, retry.Unknown},
+		{"a transaction rolled back", sqlState("40000"), retry.Conflict},
+		{"nobody knows whether it took effect", sqlState("40003"), retry.Timeout},
+		{"a deferred constraint", sqlState("40002"), retry.Unknown},
+		{"database dropped", sqlState("57P04"), retry.Timeout},
+		{"idle in a transaction", sqlState("25P03"), retry.Timeout},
+		{"a value that does not fit", sqlState("22003"), retry.Unknown},
+		{"a table that is missing", sqlState("42P01"), retry.Unknown},
 		{"nothing was sent", fmt.Errorf("query: %w", unsent{errors.New("conn closed")}), retry.Timeout},
 		{"anything else", errors.New("odd"), retry.Unknown},
 	} {
