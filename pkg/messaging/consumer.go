@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,7 @@ type ConsumerConfig struct {
 	HandlerTimeout time.Duration // deadline of one call of the handler; default 30 s
 	Grace          time.Duration // how long running handlers may go on after the stop; default 15 s
 
-	Classifiers []retry.Classifier // recognise errors of libraries
+	Classifiers []retry.Classifier // recognise errors of libraries; those of the AMQP client are known (Classify)
 }
 
 // Consumer takes the messages of one queue through a handler.
@@ -58,9 +59,11 @@ func (s *Session) NewConsumer(c ConsumerConfig) (*Consumer, error) {
 		return nil, fmt.Errorf("consumer of %s: prefetch must be 1 to 65535, concurrency and batch size at least 1", c.Queue)
 	case c.Policy.MaxAttempts < 1:
 		return nil, fmt.Errorf("consumer of %s: the policy allows no attempt", c.Queue)
-	case c.Road.QuarantineExchange == "" && c.Road.QuarantineKey == "":
-		return nil, fmt.Errorf("consumer of %s: the road has no quarantine", c.Queue)
 	}
+	if err := c.Road.check(); err != nil {
+		return nil, fmt.Errorf("consumer of %s: %w", c.Queue, err)
+	}
+	c.Classifiers = append(slices.Clone(c.Classifiers), Classify)
 	consumer := &Consumer{ConsumerConfig: c, session: s, metrics: s.Metrics.of(c.Queue), rnd: rand.Float64, now: time.Now}
 	s.m.Lock()
 	defer s.m.Unlock()
@@ -143,7 +146,7 @@ func (c *Consumer) ready(generation uint64) error {
 		return fmt.Errorf("the consumer of %s is not running", c.Queue)
 	}
 	if reason := c.stuck.Load(); reason != nil {
-		return fmt.Errorf("the consumer of %s cannot quarantine: %s", c.Queue, *reason)
+		return fmt.Errorf("the consumer of %s cannot get rid of a message: %s", c.Queue, *reason)
 	}
 	return nil
 }

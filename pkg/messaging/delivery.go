@@ -38,7 +38,7 @@ const (
 	giveBack                     // nack with requeue, no attempt spent
 	retryHere                    // wait for due, then handle again
 	lapByReject                  // reject: the broker dead-letters it into the retry queue
-	lapByCopy                    // publish exit to the retry queue, then ack
+	lapByCopy                    // publish exit to a queue that it comes back from, then ack
 	quarantineNow                // publish exit to the quarantine, then ack
 )
 

@@ -170,7 +170,7 @@ func (c *Consumer) failed(live context.Context, d *delivery, err error) {
 		class = retry.Unknown // nobody stopped us: giving it back would come round at once, again and again
 	}
 	now := c.now()
-	decision := c.Policy.Decide(retry.Failure{Class: class, Attempt: d.attempt, Age: d.age(now)}, c.rnd)
+	decision := c.Policy.Decide(retry.Failure{Class: class, Attempt: d.attempt, Age: d.age(now), After: retry.AfterOf(err)}, c.rnd)
 	if decision.Action != retry.LeaveAlone && (d.firstFailed.IsZero() || absurd(d.firstFailed, now)) {
 		d.firstFailed = now
 	}
@@ -196,14 +196,14 @@ func (c *Consumer) failed(live context.Context, d *delivery, err error) {
 // retry puts a delivery on its road to the next attempt.
 func (c *Consumer) retry(d *delivery, now time.Time, delay time.Duration) {
 	switch {
-	case c.Road.RetryQueue == "":
+	case !c.Road.atBroker():
 		d.verdict = retryHere
 		d.due = now.Add(delay)
-	case d.past.rejectable:
+	case c.Road.RetryQueue != "" && d.past.rejectable:
 		d.verdict = lapByReject
 	default:
 		d.verdict = lapByCopy
-		d.exit = c.lapCopy(d)
+		d.exit = c.lapCopy(d, c.Road.copyTo(delay, c.rnd()))
 	}
 }
 

@@ -132,6 +132,30 @@ func TestPoisonMessageIsParkedAfterThreeAttempts(t *testing.T) {
 	b.nothingParked()
 }
 
+// The same in the tiered profile: five attempts, each wait longer than the one before.
+func TestPoisonMessageIsParkedAfterFiveAttemptsInTheTieredProfile(t *testing.T) {
+	t.Parallel()
+	b := startBank(t, "RETRY_PROFILE=tiered", "RETRY_TIERS=100ms,200ms,300ms", "RETRY_JITTER=0")
+	body := []byte(`{"messageId":"poison-1","type":"Accounts.Account.Debited","data":{"transferId":"not-a-real-id"}}`)
+	for range 2 {
+		published := time.Now()
+		b.publishRaw(contract.EventsExchange, "accounts.account.debited", amqp.Publishing{MessageId: "poison-1", Body: body})
+		d := b.parked()
+		if took := time.Since(published); took < 900*time.Millisecond {
+			t.Errorf("parked after %s, before waits of 100, 200, 300 and 300 ms", took)
+		}
+		if !bytes.Equal(d.Body, body) || d.RoutingKey != "accounts.account.debited" {
+			t.Errorf("parked under %q: %s", d.RoutingKey, d.Body)
+		}
+		checkHeaders(t, d, map[string]string{
+			"x-attempts": "5", "x-park-reason": "MAX_ATTEMPTS", "x-error-class": "NOT_FOUND", "x-service": "transfer",
+			"x-origin-queue": contract.AccountEventsQueue, "x-origin-exchange": contract.EventsExchange, "x-origin-routing-key": "accounts.account.debited",
+		})
+		b.settled()
+	}
+	b.nothingParked()
+}
+
 func checkHeaders(t *testing.T, d amqp.Delivery, want map[string]string) {
 	t.Helper()
 	for name, value := range want {
@@ -368,5 +392,31 @@ func TestTopologyIsTheContracts(t *testing.T) {
 	b.publishRaw("", "transfer.account-events", amqp.Publishing{Expiration: "1", Body: []byte("expired")})
 	if d := b.parked(); string(d.Body) != "expired" {
 		t.Errorf("parked %s", d.Body)
+	}
+}
+
+// An operator who sees the tiered profile finds one queue for each wait and what its jitter makes of it, and the lap's still there.
+func TestTiersAreTheContracts(t *testing.T) {
+	t.Parallel()
+	b := startBank(t, "RETRY_PROFILE=tiered")
+	want := map[string]float64{
+		"": 5000, ".4s": 4000, ".5s": 5000, ".6s": 6000, ".24s": 24000, ".30s": 30000, ".36s": 36000, ".4m": 240000, ".5m": 300000, ".6m": 360000,
+	}
+	for _, q := range b.env.Queues(t) {
+		name, ours := strings.CutPrefix(q.Name, "transfer.account-events.retry")
+		if !ours {
+			continue
+		}
+		args := map[string]any{
+			"x-queue-type": "quorum", "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "transfer.account-events", "x-message-ttl": want[name],
+			"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish", "x-delivery-limit": 2147483647.0,
+		}
+		if fmt.Sprint(q.Arguments) != fmt.Sprint(args) {
+			t.Errorf("%s has %v, want %v", q.Name, q.Arguments, args)
+		}
+		delete(want, name)
+	}
+	if len(want) > 0 {
+		t.Errorf("missing: %v", want)
 	}
 }
