@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -53,22 +54,54 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	if err := c.validate(); err != nil {
 		return Report{}, err
 	}
-	if c.Amount <= 0 {
-		c.Amount = 100
-	}
 	if c.Drain <= 0 {
 		c.Drain = 30 * time.Second
 	}
 	if c.Running <= 0 {
 		c.Running = 2000
 	}
+	g := newGenerator(c)
+	defer g.client.CloseIdleConnections()
+	return g.run(ctx), nil
+}
+
+// Burst sends n transfers as fast as that many clients get answers, each over a connection of its own, and returns when the last has been
+// answered. It measures how much a system can take, and nothing about latencies: they depend on the number of clients. Of the
+// configuration it uses URL, Accounts, Currency, Hot and Amount.
+func Burst(ctx context.Context, c Config, n, clients int) (Report, error) {
+	c.Rate, c.Duration, c.Running, c.Ended = 1, 1, clients, nil
+	if err := c.validate(); err != nil {
+		return Report{}, err
+	}
+	g := newGenerator(c)
+	defer g.client.CloseIdleConnections()
+	began := time.Now()
+	var left atomic.Int64
+	left.Store(int64(n))
+	var running sync.WaitGroup
+	for range clients {
+		running.Go(func() {
+			for ctx.Err() == nil && left.Add(-1) >= 0 {
+				g.books.sent()
+				g.ask(time.Now())
+			}
+		})
+	}
+	running.Wait()
+	r := g.books.report()
+	r.Sending = time.Since(began)
+	return r, nil
+}
+
+func newGenerator(c Config) *generator {
 	transport := &http.Transport{MaxIdleConns: c.Running, MaxIdleConnsPerHost: c.Running}
-	defer transport.CloseIdleConnections()
-	g := &generator{
+	if c.Amount <= 0 {
+		c.Amount = 100
+	}
+	return &generator{
 		Config: c, client: &http.Client{Transport: transport, Timeout: 15 * time.Second},
 		books: newBooks(c.Ended != nil), slots: make(chan struct{}, c.Running),
 	}
-	return g.run(ctx), nil
 }
 
 type generator struct {

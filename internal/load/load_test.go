@@ -117,6 +117,30 @@ func TestStopsWithItsContext(t *testing.T) {
 	}
 }
 
+func TestBurstKeepsItsClientsBusy(t *testing.T) {
+	t.Parallel()
+	var m sync.Mutex
+	running, most := 0, 0
+	together := make(chan struct{})
+	url := service(t, func(w http.ResponseWriter, n int, _ order) {
+		m.Lock()
+		running++
+		if most = max(most, running); running == 8 && n == 8 {
+			close(together)
+		}
+		m.Unlock()
+		<-together // eight requests are under way at once, or nothing moves
+		m.Lock()
+		running--
+		m.Unlock()
+		accept(w, n)
+	})
+	r, err := load.Burst(t.Context(), load.Config{URL: url, Accounts: accounts, Currency: "EUR"}, 200, 8)
+	if err != nil || r.Sent != 200 || r.Accepted != 200 || r.Failed != 0 || most != 8 {
+		t.Errorf("%d at once at most, %+v, %v", most, r, err)
+	}
+}
+
 func TestHotAccount(t *testing.T) {
 	t.Parallel()
 	var m sync.Mutex

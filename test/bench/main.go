@@ -37,7 +37,7 @@ type scenario struct {
 }
 
 // scenarios in the order of the report.
-var scenarios = []scenario{outage}
+var scenarios = []scenario{sustained, latency, hot, outage, spread}
 
 // bench is what a scenario works with.
 type bench struct {

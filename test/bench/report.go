@@ -62,7 +62,7 @@ func (r *report) markdown() string {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| figure | median | range |\n| --- | --- | --- |\n", s.scenario.name, s.scenario.about)
 		for _, f := range s.results[0].figures {
 			values := s.values(f.name)
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", f.name, quantity(values[(len(values)-1)/2], f.unit), spread(values, f.unit))
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", f.name, quantity(values[(len(values)-1)/2], f.unit), rangeOf(values, f.unit))
 		}
 		for _, name := range s.charts() {
 			fmt.Fprintf(&b, "\n![%s](%s.svg)\n", s.results[0].charts[name].Title, name)
@@ -92,7 +92,7 @@ func (s *section) charts() (names []string) {
 	return names
 }
 
-func spread(values []float64, unit string) string {
+func rangeOf(values []float64, unit string) string {
 	if len(values) < 2 {
 		return "one run"
 	}
