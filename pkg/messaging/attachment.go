@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/banking/pkg/fault"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
@@ -34,6 +35,7 @@ type attachment struct {
 	exits   chan exit   // what became of the publishings; nil while none is under way
 	held    int         // deliveries whose publishing has failed so far
 	ledger  ledger
+	acked   []string // message ids of the acks since the last flush, while faults can be ordered
 }
 
 func (c *Consumer) attach(l *link, work chan<- *batch, live context.Context) (*attachment, error) {
@@ -186,7 +188,7 @@ func (a *attachment) settle(ds []*delivery) {
 	for _, d := range ds {
 		switch d.verdict {
 		case done:
-			a.ledger.ack(d.DeliveryTag)
+			a.ack(d)
 			m.done.Inc()
 		case retryHere:
 			a.wait(d)
@@ -229,8 +231,28 @@ func (a *attachment) wake(now time.Time) {
 	}
 }
 
+// ack notes that a delivery is to be acked.
+func (a *attachment) ack(d *delivery) {
+	if faults := a.consumer.Faults; faults != nil {
+		if err := faults.At(a.live, fault.BeforeAck, d.msg.MessageID); err != nil {
+			a.check(err) // the link is given up, so the broker hands the message out again
+			return
+		}
+		a.acked = append(a.acked, d.msg.MessageID)
+	}
+	a.ledger.ack(d.DeliveryTag)
+}
+
+// flush sends the acks.
 func (a *attachment) flush() {
-	a.check(a.ledger.flush(a.ch))
+	err := a.ledger.flush(a.ch)
+	a.check(err)
+	for _, id := range a.acked {
+		if err == nil {
+			a.check(a.consumer.Faults.At(a.live, fault.AfterAck, id))
+		}
+	}
+	a.acked = a.acked[:0]
 }
 
 // check gives the link up when the channel does not take what we say.

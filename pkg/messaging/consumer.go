@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.com/banking/pkg/fault"
 	"example.com/banking/pkg/retry"
 )
 
@@ -29,6 +30,7 @@ type ConsumerConfig struct {
 	Grace          time.Duration // how long running handlers may go on after the stop; default 15 s
 
 	Classifiers []retry.Classifier // recognise errors of libraries
+	Faults      *fault.Points      // fail on order before and after an ack; default none
 }
 
 // Consumer takes the messages of one queue through a handler.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/fault"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/retry"
 	"example.com/banking/services/account/ledger"
@@ -56,7 +57,7 @@ func read(m *messaging.Message, kind ledger.Kind) (command, error) {
 
 // consumerConfig says how a request queue is consumed. A failed request waits in this process, RETRY_INTERVALS long, and is given
 // up into its queue's error queue.
-func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler) messaging.ConsumerConfig {
+func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler, faults *fault.Points) messaging.ConsumerConfig {
 	return messaging.ConsumerConfig{
 		Queue:       queue.name,
 		Handler:     handler,
@@ -67,6 +68,7 @@ func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler) m
 		Concurrency: cfg.Concurrency,
 		BatchSize:   cfg.BatchSize,
 		BatchWait:   cfg.BatchWait,
+		Faults:      faults,
 		Grace:       cfg.ShutdownGrace / 3, // the rest is for HTTP before them, the relay and the pool after them
 	}
 }

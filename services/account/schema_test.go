@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"example.com/banking/internal/testenv"
+	"example.com/banking/pkg/fault/control"
 	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
@@ -36,7 +37,7 @@ func TestMigratedTablesAreThoseOfTheirPackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = wanted.Close(t.Context()) }()
-	for table, schema := range map[string]string{"inbox": inbox.Schema, "outbox": outbox.Schema} {
+	for table, schema := range map[string]string{"inbox": inbox.Schema, "outbox": outbox.Schema, "faults": control.Schema} {
 		if _, err := wanted.Exec(t.Context(), schema); err != nil {
 			t.Fatal(err)
 		}
