@@ -24,7 +24,7 @@ type request struct {
 	MessageID *string `json:"messageId"`
 	Count     *int64  `json:"count"`
 	// Members that are not known are refused here: with a slip in "messageId" the fault would meet every message.
-	Unknown map[string]jsontext.Value `json:",unknown"`
+	Unknown map[string]jsontext.Value `json:",embed"`
 }
 
 const (
