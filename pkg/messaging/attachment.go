@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/banking/pkg/fault"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
@@ -40,6 +41,7 @@ type attachment struct {
 
 	stopping  bool
 	unexcused bool // deliveries could not be excused
+	acked   []string // message ids of the acks since the last flush, while faults can be ordered
 }
 
 func (c *Consumer) attach(l *link, work chan<- *batch, live context.Context) (*attachment, error) {
@@ -156,7 +158,7 @@ func (a *attachment) settle(ds []*delivery) {
 	for _, d := range ds {
 		switch d.verdict {
 		case done:
-			a.ledger.ack(d.DeliveryTag)
+			a.ack(d)
 			m.done.Inc()
 		case retryHere:
 			d.attempt++
@@ -189,8 +191,28 @@ func (a *attachment) giveBack(ds []*delivery) {
 	}
 }
 
+// ack notes that a delivery is to be acked.
+func (a *attachment) ack(d *delivery) {
+	if faults := a.consumer.Faults; faults != nil {
+		if err := faults.At(a.live, fault.BeforeAck, d.msg.MessageID); err != nil {
+			a.check(err) // the link is given up, so the broker hands the message out again
+			return
+		}
+		a.acked = append(a.acked, d.msg.MessageID)
+	}
+	a.ledger.ack(d.DeliveryTag)
+}
+
+// flush sends the acks.
 func (a *attachment) flush() {
-	a.check(a.ledger.flush(a.ch))
+	err := a.ledger.flush(a.ch)
+	a.check(err)
+	for _, id := range a.acked {
+		if err == nil {
+			a.check(a.consumer.Faults.At(a.live, fault.AfterAck, id))
+		}
+	}
+	a.acked = a.acked[:0]
 }
 
 // check gives the link up when the channel does not take what we say.

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.com/banking/pkg/fault"
 	"example.com/banking/pkg/retry"
 )
 
@@ -41,6 +42,8 @@ type ConsumerConfig struct {
 	Probe func(context.Context) error
 	// Starts keeps note of messages that may be ending the process; nil: one that does comes back for ever.
 	Starts Starts
+
+	Faults *fault.Points // fail on order before and after an ack; default none
 }
 
 // Consumer takes the messages of one queue through a handler.

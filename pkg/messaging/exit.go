@@ -54,7 +54,7 @@ func (a *attachment) left(e exit) {
 			if d.tries > 0 {
 				a.held--
 			}
-			a.ledger.ack(d.DeliveryTag)
+			a.ack(d)
 			if d.verdict == quarantineNow {
 				c.metrics.quarantined.Inc()
 				c.metrics.givenUp(d.reason)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/fault"
 	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/retry"
@@ -58,7 +59,7 @@ func read(m *messaging.Message, kind ledger.Kind) (command, error) {
 
 // consumerConfig says how a request queue is consumed. A failed request waits in this process, RETRY_INTERVALS long, and is given
 // up into its queue's error queue. The database is all that the handlers depend on.
-func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler, pool *pgxpool.Pool) messaging.ConsumerConfig {
+func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler, pool *pgxpool.Pool, faults *fault.Points) messaging.ConsumerConfig {
 	return messaging.ConsumerConfig{
 		Queue:       queue.name,
 		Handler:     handler,
@@ -69,6 +70,7 @@ func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler, p
 		Concurrency: cfg.Concurrency,
 		BatchSize:   cfg.BatchSize,
 		BatchWait:   cfg.BatchWait,
+		Faults:      faults,
 		Grace:       cfg.ShutdownGrace / 3, // the rest is for HTTP before them, the relay and the pool after them
 		Breaker:     cfg.BreakerConfig(),
 		Budget:      bool(cfg.RetryBudget),
