@@ -13,6 +13,7 @@ import (
 	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
+	"example.com/banking/pkg/quarantine"
 	"example.com/banking/pkg/retry"
 	"example.com/banking/pkg/service"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -98,11 +99,19 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 		}
 	}
 
+	// The way back: what was given up, in an operator's hands.
+	parked := quarantine.New(quarantineConfig(cfg, quarantine.Config{Session: session, Pool: pool, Registerer: registry, Logger: log}))
+
 	// The edge.
+	document, err := service.MergeOpenAPI(openAPI, quarantine.OpenAPI)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
 	server, err := service.NewHTTP(service.HTTPConfig{
 		Addr:       cfg.HTTPAddr,
 		AdminToken: cfg.AdminToken,
-		OpenAPI:    openAPI,
+		OpenAPI:    document,
 		Checks:     []service.Check{{Name: "database", Ready: schema.Ready}, {Name: "broker", Ready: session.Ready}},
 		Registry:   registry,
 		Started:    schema.Migrated(),
@@ -115,6 +124,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 		return nil, err
 	}
 	(&api{store: &store{pool: pool}, clock: time.Now}).routes(server.Echo)
+	parked.Register(server.Admin)
 
 	// Stopped in reverse order: what takes in work first, and the session last, because everything else ends through it.
 	return &app{cfg: cfg, log: log, pool: pool, server: server, components: []service.Component{
@@ -122,6 +132,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 		{Name: "session", Run: session.Run},
 		{Name: "relay", Run: relay.Run, After: schema.Migrated()},
 		{Name: "janitor", Run: janitor.Run, After: schema.Migrated()},
+		{Name: "quarantine", Run: parked.Run, After: schema.Migrated()},
 		{Name: "consumers", Run: together(consumers), After: schema.Migrated()},
 		{Name: "http", Run: server.Run},
 	}}, nil

@@ -9,6 +9,7 @@ import (
 	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
+	"example.com/banking/pkg/quarantine"
 	"example.com/banking/pkg/retry"
 	"example.com/banking/services/account/ledger"
 	"github.com/jackc/pgx/v5"
@@ -36,7 +37,7 @@ func TestMigratedTablesAreThoseOfTheirPackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = wanted.Close(t.Context()) }()
-	for table, schema := range map[string]string{"inbox": inbox.Schema, "outbox": outbox.Schema} {
+	for table, schema := range map[string]string{"inbox": inbox.Schema, "outbox": outbox.Schema, "quarantine_audit": quarantine.Schema} {
 		if _, err := wanted.Exec(t.Context(), schema); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
+	"example.com/banking/pkg/quarantine"
 	"example.com/banking/pkg/service"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -107,10 +108,16 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		pool: pool, outbox: relay, timeout: cfg.SagaTimeout, interval: sweepInterval(cfg.SagaTimeout), batch: 100, now: now, log: log,
 	}
 
+	parked := quarantine.New(quarantineConfig(cfg, quarantine.Config{Session: session, Pool: pool, Registerer: registry, Logger: log}))
+
+	document, err := service.MergeOpenAPI(openAPI, quarantine.OpenAPI)
+	if err != nil {
+		return nil, err
+	}
 	server, err := service.NewHTTP(service.HTTPConfig{
 		Addr:       cfg.HTTPAddr,
 		AdminToken: cfg.AdminToken,
-		OpenAPI:    openAPI,
+		OpenAPI:    document,
 		Checks: []service.Check{
 			{Name: "database", Ready: pool.Ping},
 			{Name: "schema", Ready: schema.Ready},
@@ -126,6 +133,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		return nil, err
 	}
 	(&api{store: &store{pool: pool}, wake: relay.Wake}).register(server.Echo)
+	parked.Register(server.Admin)
 
 	// Started in this order, stopped in the reverse one: first no more requests and events are taken in, then what they have written is
 	// sent, and only then does the broker session end.
@@ -135,6 +143,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		{Name: "outbox relay", Run: relay.Run, After: schema.Migrated()},
 		{Name: "inbox janitor", Run: janitor.Run, After: schema.Migrated()},
 		{Name: "sweeper", Run: sweep.run, After: schema.Migrated()},
+		{Name: "quarantine", Run: parked.Run, After: schema.Migrated()},
 		{Name: "account events", Run: events.Run, After: schema.Migrated()},
 		{Name: "http", Run: server.Run},
 	}}, nil
