@@ -40,8 +40,8 @@ type attachment struct {
 	ledger  ledger
 
 	stopping  bool
-	unexcused bool // deliveries could not be excused
-	acked   []string // message ids of the acks since the last flush, while faults can be ordered
+	unexcused bool     // deliveries could not be excused
+	acked     []string // message ids of the acks since the last flush, while faults can be ordered
 }
 
 func (c *Consumer) attach(l *link, work chan<- *batch, live context.Context) (*attachment, error) {

@@ -14,6 +14,7 @@ import (
 	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
+	"example.com/banking/pkg/quarantine"
 	"example.com/banking/pkg/retry"
 	"example.com/banking/pkg/service"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -27,7 +28,9 @@ var migrationFiles embed.FS
 var openAPI []byte
 
 // document describes all that is served: the service's own routes and those that packages bring along.
-func document() ([]byte, error) { return service.MergeOpenAPI(openAPI, control.OpenAPI) }
+func document() ([]byte, error) {
+	return service.MergeOpenAPI(openAPI, quarantine.OpenAPI, control.OpenAPI)
+}
 
 // run is the service from start to stop. It returns when ctx has ended and everything has stopped, or when a part of it cannot
 // go on.
@@ -105,6 +108,9 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 		}
 	}
 
+	// The way back: what was given up, in an operator's hands.
+	parked := quarantine.New(quarantineConfig(cfg, quarantine.Config{Session: session, Pool: pool, Registerer: registry, Logger: log}))
+
 	// The edge.
 	described, err := document()
 	if err != nil {
@@ -128,6 +134,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 	}
 	(&api{store: &store{pool: pool}, clock: time.Now}).routes(server.Echo)
 	faults.Register(server.Admin)
+	parked.Register(server.Admin)
 
 	// Stopped in reverse order: what takes in work first, and the session last, because everything else ends through it.
 	return &app{cfg: cfg, log: log, pool: pool, server: server, components: []service.Component{
@@ -136,6 +143,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 		faults.Component(),
 		{Name: "relay", Run: relay.Run, After: faults.Loaded()},
 		{Name: "janitor", Run: janitor.Run, After: schema.Migrated()},
+		{Name: "quarantine", Run: parked.Run, After: schema.Migrated()},
 		{Name: "consumers", Run: together(consumers), After: faults.Loaded()},
 		{Name: "http", Run: server.Run},
 	}}, nil

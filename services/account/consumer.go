@@ -5,6 +5,7 @@ import (
 	"example.com/banking/pkg/fault"
 	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
+	"example.com/banking/pkg/quarantine"
 	"example.com/banking/pkg/retry"
 	"example.com/banking/services/account/ledger"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -78,4 +79,25 @@ func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler, p
 		Probe:       pool.Ping,
 		Starts:      inbox.NewStarts(pool),
 	}
+}
+
+// quarantineConfig says what is account's of the quarantine: the error queue of each request queue, and the way back from there.
+func quarantineConfig(cfg config, c quarantine.Config) quarantine.Config {
+	for _, queue := range requestQueues {
+		c.Queues = append(c.Queues, contract.ErrorQueue(queue.name))
+		c.Targets = append(c.Targets, queue.name)
+	}
+	c.Consumed = c.Targets
+	c.Exchanges = []string{contract.EventsExchange}
+	c.LongestRoad = quarantine.LongestRoad(cfg.policy())
+	c.Parse = func(m *messaging.Message) error {
+		for _, queue := range requestQueues {
+			if queue.name == m.Queue {
+				_, err := queue.read(m)
+				return err
+			}
+		}
+		return nil
+	}
+	return c
 }

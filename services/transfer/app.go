@@ -13,6 +13,7 @@ import (
 	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
+	"example.com/banking/pkg/quarantine"
 	"example.com/banking/pkg/service"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -26,7 +27,9 @@ var migrationFiles embed.FS
 var openAPI []byte
 
 // document describes all that is served: the service's own routes and those that packages bring along.
-func document() ([]byte, error) { return service.MergeOpenAPI(openAPI, control.OpenAPI) }
+func document() ([]byte, error) {
+	return service.MergeOpenAPI(openAPI, quarantine.OpenAPI, control.OpenAPI)
+}
 
 // app is the service, put together and not started.
 type app struct {
@@ -119,6 +122,8 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		pool: pool, outbox: relay, timeout: cfg.SagaTimeout, interval: sweepInterval(cfg.SagaTimeout), batch: 100, now: now, log: log,
 	}
 
+	parked := quarantine.New(quarantineConfig(cfg, quarantine.Config{Session: session, Pool: pool, Registerer: registry, Logger: log}))
+
 	described, err := document()
 	if err != nil {
 		return nil, err
@@ -143,6 +148,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 	}
 	(&api{store: &store{pool: pool}, wake: relay.Wake}).register(server.Echo)
 	faults.Register(server.Admin)
+	parked.Register(server.Admin)
 
 	// Started in this order, stopped in the reverse one: first no more requests and events are taken in, then what they have written is
 	// sent, and only then does the broker session end.
@@ -153,6 +159,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		{Name: "outbox relay", Run: relay.Run, After: faults.Loaded()},
 		{Name: "inbox janitor", Run: janitor.Run, After: schema.Migrated()},
 		{Name: "sweeper", Run: sweep.run, After: schema.Migrated()},
+		{Name: "quarantine", Run: parked.Run, After: schema.Migrated()},
 		{Name: "account events", Run: events.Run, After: faults.Loaded()},
 		{Name: "http", Run: server.Run},
 	}}, nil

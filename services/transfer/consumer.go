@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"unicode/utf8"
 
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/messaging"
+	"example.com/banking/pkg/quarantine"
 	"example.com/banking/pkg/retry"
 	"example.com/banking/services/transfer/lifecycle"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 )
 
 // maxReason bounds the reason of a refusal, in characters. Ours are much shorter; a foreign one is stored as it is.
@@ -32,4 +36,46 @@ func parseEvent(m *messaging.Message) (command, error) {
 	}
 	id, _ := contract.ParseID(data.TransferID.Value)
 	return command{transfer: id, data: data}, nil
+}
+
+// quarantineConfig says what is transfer's of the quarantine: the parking lot. What the broker itself takes out of account's queues
+// ends there too (it expired, for instance), so their names are among those to which a message may go back.
+func quarantineConfig(cfg config, c quarantine.Config) quarantine.Config {
+	c.Queues = []string{contract.ParkingLot}
+	c.Targets = []string{
+		contract.AccountEventsQueue,
+		contract.TransferRequestedQueue, contract.CreditRequestedQueue, contract.RefundRequestedQueue,
+	}
+	c.Consumed = []string{contract.AccountEventsQueue}
+	c.Exchanges = []string{contract.EventsExchange}
+	c.LongestRoad = quarantine.LongestRoad(cfg.policy())
+	c.Parse = func(m *messaging.Message) error {
+		_, err := parseEvent(m)
+		return err
+	}
+	pool := c.Pool
+	c.KnownTransfers = func(ctx context.Context, ids []string) (map[string]bool, error) {
+		spelled := make(map[uuid.UUID][]string, len(ids))
+		wanted := make([]uuid.UUID, 0, len(ids))
+		for _, id := range ids {
+			if parsed, ok := contract.ParseID(id); ok {
+				spelled[parsed] = append(spelled[parsed], id)
+				wanted = append(wanted, parsed)
+			}
+		}
+		rows, err := pool.Query(ctx, `select id from transfers where id = any ($1)`, wanted)
+		if err != nil {
+			return nil, err
+		}
+		known := make(map[string]bool, len(ids))
+		var id uuid.UUID
+		_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
+			for _, spelling := range spelled[id] {
+				known[spelling] = true
+			}
+			return nil
+		})
+		return known, err
+	}
+	return c
 }
