@@ -65,7 +65,14 @@ func (d *delivery) readHeaders(queue string) bool {
 	d.past = readHistory(d.Headers, queue)
 	d.attempt = int(d.past.spent) + 1
 	d.firstFailed = d.past.firstFailed
+	d.msg.Queue = queue
 	return true
+}
+
+// nameByProperties names a message whose body had better not be decoded, as its sender did beside it.
+func (d *delivery) nameByProperties() {
+	d.msg.MessageID, d.msg.Type, d.msg.CorrelationID = d.MessageId, d.Type, d.CorrelationId
+	d.msg.TraceParent = traceParent(d.Headers)
 }
 
 // prepare reads the headers and decodes the body, once.

@@ -25,6 +25,13 @@ func (a *attachment) dispatch(now time.Time) (again time.Time) {
 		if len(a.work) == cap(a.work) {
 			return now.Add(crowded) // they are at what a broken session left
 		}
+		if a.ready[0].suspect {
+			// It may be the end of this process. What has been handled is settled before, or it would come back with it.
+			if a.busy > 0 || a.exits != nil || len(a.leaving) > 0 {
+				return time.Time{} // each of these will say when it has ended
+			}
+			a.flush()
+		}
 		n, again := c.dampers.admit(now, n)
 		if n == 0 {
 			return again

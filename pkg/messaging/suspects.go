@@ -86,6 +86,7 @@ func (c *Consumer) noteStart(live context.Context, d *delivery, brokerMajor int)
 	d.begun = true
 	if starts > maxStarts {
 		d.attempt = int(d.past.spent) + maxStarts
+		d.nameByProperties()
 		return errCrashLoop
 	}
 	return nil
