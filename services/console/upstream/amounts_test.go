@@ -5,7 +5,7 @@ import "testing"
 func TestAmountsBecomeTexts(t *testing.T) {
 	t.Parallel()
 	for given, wanted := range map[string]string{
-		`{"amountMinor":9223372036854775807}`:                        `{"amountMinor":"9223372036854775807"}`,
+		`{"amountMinor":9223372036854775807}`:                         `{"amountMinor":"9223372036854775807"}`,
 		`{"sumMinor":-123456789012345678901234567890}`:                `{"sumMinor":"-123456789012345678901234567890"}`,
 		`{"items":[{"balanceMinor":0,"n":1}],"next":null}`:            `{"items":[{"balanceMinor":"0","n":1}],"next":null}`,
 		`{"reference":"amountMinor","count":5}`:                       `{"reference":"amountMinor","count":5}`,
