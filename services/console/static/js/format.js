@@ -82,3 +82,8 @@ export function words(name) {
   const text = String(name || '').toLowerCase().replaceAll('_', ' ');
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
+
+const names = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
+
+// byOwner sorts accounts as people look for them: Load 9 before Load 10.
+export function byOwner(a, b) { return names.compare(a.owner, b.owner) || names.compare(a.id, b.id); }

@@ -3,7 +3,8 @@
 const seen = new Map();
 
 // rate notes a counter's value and answers {rate, grown}: smoothed per second, and by how much it has grown since the last call with
-// another time. A counter that has fallen belongs to a process that has started again, and counts from zero.
+// another time. A counter that has fallen far belongs to a process that has started again, and counts from zero; one that has fallen a
+// little is a sum of figures that were not taken at the same moment.
 export function rate(name, value, at = performance.now()) {
   const before = seen.get(name);
   if (value === undefined) return { rate: before?.rate || 0, grown: 0 };
@@ -13,7 +14,8 @@ export function rate(name, value, at = performance.now()) {
   }
   const seconds = (at - before.at) / 1000;
   if (seconds < 0.2) return { rate: before.rate, grown: 0 };
-  const grown = value >= before.value ? value - before.value : value;
+  const grown = value >= before.value ? value - before.value : value < before.value / 2 ? value : 0;
+  if (grown === 0) value = Math.max(value, before.value);
   const now = grown / seconds;
   // What stands still is shown as standing still after a few seconds.
   const weight = 1 - Math.exp(-seconds / 2);

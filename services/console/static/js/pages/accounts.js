@@ -3,7 +3,7 @@
 import { Rows, attribute, h, put, say, toggle } from '../dom.js';
 import { known, list, part, stale } from '../live.js';
 import { call } from '../api.js';
-import { count, money, moment } from '../format.js';
+import { byOwner, count, money, moment } from '../format.js';
 import { amount, card, dialog, empty, facts, id as idButton, problemText, status, toast } from '../widgets.js';
 import { register } from '../pages.js';
 
@@ -26,7 +26,7 @@ register({
       turn([id]) {
         if (panel && selected === (id || null)) return true;
         selected = id || null;
-        toggle(place.firstChild, 'detail', selected);
+        toggle(place.firstChild, 'accounts-empty', !selected);
         panel = selected ? statement(selected) : { element: card('Statement', {}, empty('Choose an account.', 'Its statement is kept up to date as long as you look.')) };
         put(side, panel.element);
         page.update();
@@ -34,7 +34,7 @@ register({
       },
       update() {
         const wanted = search.value.trim().toLowerCase();
-        const all = list('accounts');
+        const all = list('accounts').sort(byOwner);
         const items = all.filter((a) => !wanted || a.owner.toLowerCase().includes(wanted) || a.id.startsWith(wanted));
         rows.show(items.map((a) => ({ ...a, selected: a.id === selected })));
         put(nothing, known('accounts') && items.length === 0 ? empty(all.length ? 'No account matches.' : 'There are no accounts yet.') : null);

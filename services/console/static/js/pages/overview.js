@@ -94,7 +94,7 @@ function figuresStrip() {
       if (l) {
         const moving = l.currencies.filter((c) => BigInt(c.inTransitMinor) !== 0n);
         say(figures.transit.value, moving.length === 0 ? '0' : money(moving[0].inTransitMinor, moving[0].currency));
-        say(figures.transit.note, moving.length === 0 ? 'no money between accounts' : moving.map((c) => c.currency).join(', ') + (moving.length > 1 ? ' …' : ''));
+        say(figures.transit.note, moving.length === 0 ? 'nothing under way' : moving.map((c) => c.currency).join(', ') + (moving.length > 1 ? ' …' : ''));
       }
       toggle(figures.open.element, 'stale', stale('summary'));
       toggle(figures.pace.element, 'stale', stale('summary'));
@@ -105,24 +105,21 @@ function figuresStrip() {
   };
 }
 
-// conservation is the equation that must hold at every moment, for each currency.
+// conservation is the sum that must be 0 at every moment, for each currency, written down as one adds up by hand.
 function conservation() {
-  const list = h('div', { class: 'equations' });
+  const list = h('div', { class: 'sums' });
   const verdict = h('span', { class: 'verdict' });
   const element = card('Conservation of money', { name: 'conservation', end: verdict }, list);
-  const term = (label) => {
-    const value = h('span', { class: 'term-value' });
-    return { value, element: h('div', { class: 'term' }, value, h('span', { class: 'term-label' }, label)) };
-  };
   const rows = new Rows(list, (c) => c.currency, (c) => {
-    const terms = [term('in accounts'), term('in transit'), term('funding'), term('sum')];
-    const sign = (text) => h('span', { class: 'sign' }, text);
+    const values = ['in accounts', 'in transit', 'funding', 'sum'].map((label) => {
+      const value = h('td', { class: 'end' });
+      return { value, row: h('tr', {}, h('th', { scope: 'row' }, label), value) };
+    });
     return {
-      element: h('div', { class: 'equation', role: 'group', 'aria-label': `Books in ${c.currency}` }, h('span', { class: 'equation-currency' }, c.currency),
-        terms[0].element, sign('+'), terms[1].element, sign('+'), terms[2].element, sign('='), terms[3].element),
+      element: h('table', { class: 'sum-up' }, h('caption', {}, c.currency), h('tbody', {}, values.map((v) => v.row))),
       update({ currency, customersMinor, inTransitMinor, fundingMinor, sumMinor }) {
-        [customersMinor, inTransitMinor, fundingMinor, sumMinor].forEach((v, i) => say(terms[i].value, money(v, currency)));
-        attribute(terms[3].element, 'class', 'term sum ' + (BigInt(sumMinor) === 0n ? 'good' : 'bad'));
+        [customersMinor, inTransitMinor, fundingMinor, sumMinor].forEach((v, i) => say(values[i].value, money(v, currency)));
+        attribute(values[3].row, 'class', BigInt(sumMinor) === 0n ? 'good' : 'bad');
       },
     };
   });
@@ -144,8 +141,9 @@ function consumersTable() {
   const element = card('Consumers', { name: 'consumers' }, h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Consumers' },
     h('table', {}, h('thead', {}, h('tr', {}, ['Queue', 'State', 'Breaker', 'Retry budget', 'Handled', 'Failed'].map((name, i) => h('th', { scope: 'col', class: i > 3 ? 'end' : null }, name)))), body)));
   const rows = new Rows(body, (c) => c.queue, (c) => {
-    const cell = (kind) => h('td', kind ? { class: kind } : {});
-    const [state, breaker, budget, handled, failed] = [cell(), cell(), cell(), cell('end'), cell('end')];
+    const cell = (label, kind) => h('td', { class: kind, 'data-label': label });
+    const [state, breaker, budget] = [cell('State'), cell('Breaker'), cell('Retry budget')];
+    const [handled, failed] = [cell('Handled', 'end'), cell('Failed', 'end')];
     const dot = h('i', { class: 'dot', 'aria-hidden': 'true' });
     const words = h('span', {});
     state.append(dot, words);

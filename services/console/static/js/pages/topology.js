@@ -58,7 +58,7 @@ export class Topology {
   }
 
   box(name, { kind, x, y, w, h }) {
-    const g = s('g', { class: 'node ' + kind, transform: `translate(${x} ${y})` });
+    const g = s('g', { class: `node ${kind} ${kind === 'service' ? name : ''}`, transform: `translate(${x} ${y})` });
     const node = { g, kind, w, h };
     if (kind === 'exchange') {
       const tall = h > 100;
@@ -156,11 +156,11 @@ export class Topology {
     this.flow('requests', total('transfer', 'outbox_published_total', { outcome: 'acked' }), at('transfer'));
     this.flow('answers', total('account', 'outbox_published_total', { outcome: 'acked' }), at('account'));
     for (const queue of requestQueues) {
-      this.flow('in/' + queue, part('queues', queue)?.published, toldAt('queues'));
+      this.flow('in/' + queue, this.arrived('account', queue), at('account'));
       this.flow('work/' + queue, this.handled('account', queue), at('account'));
       this.flow('error/' + queue, total('account', 'messaging_quarantined_total', { queue }), at('account'));
     }
-    this.flow('events', part('queues', eventsQueue)?.published, toldAt('queues'));
+    this.flow('events', this.arrived('transfer', eventsQueue), at('transfer'));
     this.flow('work/' + eventsQueue, this.handled('transfer', eventsQueue), at('transfer'));
     const retried = total('transfer', 'messaging_deliveries_total', { queue: eventsQueue, outcome: 'retried' });
     const given = total('transfer', 'messaging_quarantined_total', { queue: eventsQueue });
@@ -176,6 +176,10 @@ export class Topology {
   handled(service, queue) {
     return total(service, 'messaging_deliveries_total', { queue, outcome: ['done', 'retried', 'quarantined'] });
   }
+
+  // arrived is what has come into a queue: what has left it, and what is in it. The broker's own counter is told every five seconds
+  // only.
+  arrived(service, queue) { return this.handled(service, queue) + depth(queue); }
 
   // flow shows one line's rate.
   flow(id, counter, at) {

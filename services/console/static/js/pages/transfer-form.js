@@ -3,7 +3,7 @@
 import { attribute, h, put, say } from '../dom.js';
 import { known, list } from '../live.js';
 import { call, uuid } from '../api.js';
-import { minor, money } from '../format.js';
+import { byOwner, minor, money } from '../format.js';
 import { card, field, problemText } from '../widgets.js';
 
 export function transferForm(done) {
@@ -86,4 +86,4 @@ export function transferForm(done) {
   };
 }
 
-function sorted(accounts) { return [...accounts].sort((a, b) => a.owner.localeCompare(b.owner)); }
+function sorted(accounts) { return [...accounts].sort(byOwner); }

@@ -75,7 +75,6 @@ function row({ id }) {
       const [from, to] = [owner(t.sourceAccountId, t.again), owner(t.destinationAccountId, t.again)];
       const now = [t.status, t.reason, from, to].join('\n');
       if (now === last) return;
-      if (last && !last.startsWith(t.status)) flash(element);
       last = now;
       put(link, time(t.createdAt));
       attribute(link, 'aria-label', `Transfer from ${from} to ${to}`);
@@ -89,11 +88,3 @@ function row({ id }) {
     },
   };
 }
-
-// flash lets one see that a row has just changed.
-function flash(element) {
-  element.classList.remove('fresh');
-  void element.offsetWidth;
-  element.classList.add('fresh');
-}
-
