@@ -8,12 +8,15 @@ export class Problem extends Error {
   }
 }
 
-// call makes one call. body is an object, or JSON as a text already.
+// call makes one call and gives what is answered. body is an object, or JSON as a text already.
 export async function call(method, path, body, headers = {}) {
+  return (await exchange(method, path, body, headers)).found;
+}
+
+// exchange does the same and gives the answer's headers as well.
+export async function exchange(method, path, body, headers = {}) {
   const answer = await send(method, path, body, headers);
-  if (answer.status === 204) return { headers: answer.headers };
-  const found = await read(answer);
-  return { ...found, headers: answer.headers };
+  return { found: answer.status === 204 ? null : await read(answer), headers: answer.headers };
 }
 
 async function send(method, path, body, headers) {

@@ -47,8 +47,8 @@ export function signInForm(done) {
       }
     },
   },
-  field('Admin token', token, 'bank up writes it to .bank/admin-token; in the Docker composition it is ADMIN_TOKEN of docker-compose.yml.'),
   field('Your name', name, 'For the audit: who replayed or discarded what.'),
+  field('Admin token', token, 'bank up writes it to .bank/admin-token; in the Docker composition it is ADMIN_TOKEN of docker-compose.yml.'),
   problem, h('div', { class: 'actions' }, button));
 }
 

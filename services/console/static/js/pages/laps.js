@@ -1,8 +1,10 @@
 // The way of a given-up message, drawn: above, its attempts in the queue that failed; below, where it waited between them.
 
 import { s } from '../dom.js';
+import { isRetry, queues } from '../bank.js';
 import { span } from '../format.js';
 
+const eventsQueue = 'transfer.account-events';
 const most = 7; // laps that are drawn; more are told by a number
 
 export function laps(m) {
@@ -11,15 +13,16 @@ export function laps(m) {
   const attempts = Math.max(m.attempts || 0, waited + (m.attempts ? 1 : 0));
   const moved = !m.attempts; // by the broker itself: no consumer has failed
   const drawn = Math.min(Math.max(attempts, 1), most);
-  const onBroker = waited > 0;
+  // transfer retries through the broker, and the copy that is parked no longer tells of its laps; account waits in process.
+  const onBroker = waited > 0 || m.originQueue === eventsQueue && attempts > 1;
   const step = Math.min(150, 640 / drawn);
   const left = 24, top = 46, bottom = 118;
   const x = (i) => left + 16 + i * step;
   const width = x(drawn - 1) + 250;
   const height = onBroker ? 156 : 92;
-  const svg = s('svg', { class: 'laps', viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': inWords(m, attempts, waited, moved) });
+  const svg = s('svg', { class: 'laps', width, height, viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': inWords(m, attempts, onBroker, moved) });
   svg.append(s('text', { class: 'lane', x: left, y: 16 }, m.originQueue || 'unknown queue'));
-  if (onBroker) svg.append(s('text', { class: 'lane', x: left, y: height - 8 }, waits.map((d) => d.queue).join(', ')));
+  if (onBroker) svg.append(s('text', { class: 'lane', x: left, y: height - 8 }, waits.map((d) => d.queue).join(', ') || retryQueues()));
   for (let i = 0; i < drawn - 1; i++) {
     const [a, b] = [x(i) + 13, x(i + 1) - 13];
     const middle = (a + b) / 2;
@@ -41,7 +44,12 @@ export function laps(m) {
   return svg;
 }
 
-function inWords(m, attempts, waited, moved) {
+function retryQueues() {
+  const names = queues().map((q) => q.name).filter(isRetry);
+  return names.length === 1 ? names[0] : 'retry queues';
+}
+
+function inWords(m, attempts, onBroker, moved) {
   if (moved) return `Moved into ${m.queue} by the broker itself.`;
-  return `${attempts} attempts in ${m.originQueue || 'an unknown queue'}${waited ? `, ${waited} waits in a retry queue between them` : ''}, then given up into ${m.queue}.`;
+  return `${attempts} attempts in ${m.originQueue || 'an unknown queue'}${onBroker ? ', with a wait in a retry queue between them' : ''}, then given up into ${m.queue}.`;
 }

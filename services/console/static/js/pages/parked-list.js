@@ -108,7 +108,7 @@ function row(m) {
   const address = messageAddress(m);
   const link = h('a', { class: 'row-link mono', href: address, title: m.key }, short(m.key));
   const when = h('td', {});
-  const cells = [when, h('td', {}, h('span', { class: 'reason' }, words(m.reason) || '–'), h('span', { class: 'under' }, m.class)),
+  const cells = [when, h('td', {}, h('span', { class: 'reason' }, words(m.reason) || '–'), h('span', { class: 'under' }, m.class === m.reason ? '' : words(m.class))),
     h('td', {}, m.type ? h('span', { title: m.type }, m.type.split('.').slice(-1)[0]) : h('span', { class: 'muted' }, 'none'), h('span', { class: 'under mono' }, m.queue)),
     h('td', {}, link), h('td', { class: 'end' }, m.attempts || '–'), h('td', { class: 'error', title: m.error }, m.error)];
   const element = h('tr', { class: 'link', onclick: (event) => { if (!event.target.closest('a, button')) location.hash = address; } }, cells);

@@ -2,7 +2,7 @@
 
 import { attribute, h, put, say } from '../dom.js';
 import { known, list } from '../live.js';
-import { call, uuid } from '../api.js';
+import { exchange, uuid } from '../api.js';
 import { byOwner, minor, money } from '../format.js';
 import { card, field, problemText } from '../widgets.js';
 
@@ -54,9 +54,9 @@ export function transferForm(done) {
     try {
       // The amount is put in as digits: a JavaScript number could not hold every one.
       const text = JSON.stringify(body).slice(0, -1) + `,"amountMinor":${exactly}}`;
-      const made = await call('POST', '/api/transfers', text, key.value ? { 'Idempotency-Key': key.value } : {});
+      const { found: made, headers } = await exchange('POST', '/api/transfers', text, key.value ? { 'Idempotency-Key': key.value } : {});
       if (!keep.checked) key.value = uuid();
-      if (made.headers.get('Idempotency-Replayed')) say(answer, 'The same answer as before: this key has made that transfer already, and no second one.');
+      if (headers.get('Idempotency-Replayed')) say(answer, 'The same answer as before: this key has made that transfer already, and no second one.');
       else { sum.value = ''; reference.value = ''; }
       done(made);
     } catch (wrong) {
