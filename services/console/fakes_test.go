@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	stdlog "log"
 	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -17,8 +20,17 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+func TestMain(m *testing.M) { goleak.VerifyTestMain(withBrowser{m}) }
+
+// withBrowser runs the tests and closes the browser behind them, before goroutines are counted.
+type withBrowser struct{ *testing.M }
+
+func (w withBrowser) Run() int {
+	code := w.M.Run()
+	if browser.off != nil {
+		browser.off()
+	}
+	return code
 }
 
 const adminToken = "a-token-for-tests"
@@ -208,5 +220,57 @@ func expectStatus(t *testing.T, got answer, wanted int) {
 	t.Helper()
 	if got.status != wanted {
 		t.Errorf("status %d, want %d: %s", got.status, wanted, got.body)
+	}
+}
+
+func writeJSON(w io.Writer, document any) {
+	if err := json.NewEncoder(w).Encode(document); err != nil {
+		panic(err)
+	}
+}
+
+// front stands before a console and can be let go of it: the address stays when the console does not.
+type front struct {
+	*httptest.Server
+	m    sync.Mutex
+	next http.Handler
+}
+
+func newFront(t *testing.T) *front {
+	t.Helper()
+	f := &front{}
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.m.Lock()
+		next := f.next
+		f.m.Unlock()
+		if next == nil {
+			panic(http.ErrAbortHandler)
+		}
+		next.ServeHTTP(w, r)
+	}))
+	f.Config.ErrorLog = stdlog.New(io.Discard, "", 0)
+	t.Cleanup(f.Close)
+	return f
+}
+
+// to sends what comes to a console; "" breaks off what is under way and refuses everything.
+func (f *front) to(address string) {
+	var next http.Handler
+	if address != "" {
+		target, err := url.Parse(address)
+		if err != nil {
+			panic(err)
+		}
+		proxy := httputil.NewSingleHostReverseProxy(target)
+		proxy.FlushInterval = -1
+		proxy.ErrorLog = f.Config.ErrorLog
+		proxy.Transport = &http.Transport{DisableKeepAlives: true}
+		next = proxy
+	}
+	f.m.Lock()
+	f.next = next
+	f.m.Unlock()
+	if next == nil {
+		f.CloseClientConnections()
 	}
 }

@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 export COMPOSE_PROJECT_NAME=banking-test-$$
-export ACCOUNT_PORT=0 TRANSFER_PORT=0 POSTGRES_PORT=0 RABBITMQ_PORT=0 RABBITMQ_MANAGEMENT_PORT=0
+export CONSOLE_PORT=0 ACCOUNT_PORT=0 TRANSFER_PORT=0 POSTGRES_PORT=0 RABBITMQ_PORT=0 RABBITMQ_MANAGEMENT_PORT=0
 # Not the defaults: this shows that they can be set.
 export ADMIN_TOKEN=token-$$ POSTGRES_PASSWORD=postgres-$$ ACCOUNT_DB_PASSWORD=account-$$ TRANSFER_DB_PASSWORD=transfer-$$
 operator_password=${OPERATOR_AMQP_PASSWORD:-operator-local-demo}
