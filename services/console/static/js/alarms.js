@@ -18,6 +18,7 @@ export function alarms() {
   for (const { upstream, silent, since, reason } of troubled()) {
     bad('source/' + upstream, `${upstream} ${silent ? 'does not answer' : 'answers with errors'} since ${clock(since)}`, withoutName(reason, upstream));
   }
+  const away = new Set(troubled().filter((s) => s.silent).map((s) => s.upstream));
   if (!conserved()) {
     for (const c of ledger().currencies.filter((c) => BigInt(c.sumMinor) !== 0n)) {
       bad('conservation/' + c.currency, `Money is not conserved: the books in ${c.currency} are off by ${money(c.sumMinor, c.currency)}`,
@@ -31,7 +32,8 @@ export function alarms() {
   }
   for (const service of services) serviceAlarms(service, bad, warn);
   for (const q of queues()) {
-    if (!isQuarantine(q.name) && !q.name.includes('.retry') && q.consumers === 0) {
+    // Of a service that does not answer it is said already that it does not.
+    if (!isQuarantine(q.name) && !q.name.includes('.retry') && q.consumers === 0 && !away.has(q.name.split('.')[0])) {
       bad('reader/' + q.name, `Nobody reads ${q.name}`, q.ready ? `${plural(q.ready, 'message')} wait.` : 'Messages will wait there.');
     }
   }

@@ -47,7 +47,7 @@ function figuresStrip() {
   const figures = {};
   const line = s('polyline', { class: 'spark', points: '' });
   const make = (key, label, extra) => {
-    const value = h('span', { class: 'figure-value' });
+    const value = h('span', { class: 'figure-value' }, '–');
     const note = h('span', { class: 'figure-note' });
     const element = h('div', { class: 'figure-box' }, h('span', { class: 'figure-label' }, label), value, note, extra);
     figures[key] = { value, note, element };
@@ -108,8 +108,9 @@ function figuresStrip() {
 // conservation is the sum that must be 0 at every moment, for each currency, written down as one adds up by hand.
 function conservation() {
   const list = h('div', { class: 'sums' });
+  const waiting = h('p', { class: 'muted' }, 'The account service has not told the books yet.');
   const verdict = h('span', { class: 'verdict' });
-  const element = card('Conservation of money', { name: 'conservation', end: verdict }, list);
+  const element = card('Conservation of money', { name: 'conservation', end: verdict }, waiting, list);
   const rows = new Rows(list, (c) => c.currency, (c) => {
     const values = ['in accounts', 'in transit', 'funding', 'sum'].map((label) => {
       const value = h('td', { class: 'end' });
@@ -127,6 +128,7 @@ function conservation() {
     element,
     update() {
       const l = ledger();
+      waiting.hidden = Boolean(l);
       if (!l) return;
       rows.show(l.currencies);
       say(verdict, conserved() ? 'Every cent is accounted for' : 'Money is missing, or has come from nowhere');
