@@ -54,11 +54,12 @@ start() {
   "$engine" start "$container" > /dev/null || fail "cannot start container $container"
 }
 
-# await WHAT COMMAND...: asks until the command succeeds.
+# await WHAT COMMAND...: asks the container until the command succeeds.
 await() {
   local what=$1
   shift
-  until "$@" > /dev/null 2>&1; do
+  until "$engine" exec "$container" "$@" > /dev/null 2>&1; do
+    [[ $("$engine" inspect --format '{{.State.Running}}' "$container") == true ]] || fail "$what has stopped"
     ((SECONDS < start_timeout)) || fail "not ready within $start_timeout s: $what"
     sleep 0.5
   done
@@ -72,12 +73,13 @@ start_rabbitmq() {
   image=$(image rabbitmq)
   need_engine
   # Statistics every second, as on the private servers: tests wait for what they say. The limit of
-  # files is the composition's: Erlang reserves a table of that size.
-  start rabbitmq --publish 127.0.0.1::5672 --publish 127.0.0.1::15672 --ulimit nofile=16384 \
+  # files is the composition's: Erlang reserves a table of that size. So is the user: root's question
+  # below, were it the first to need the cookie, would create it unreadable for the server.
+  start rabbitmq --user rabbitmq --publish 127.0.0.1::5672 --publish 127.0.0.1::15672 --ulimit nofile=16384 \
     --env RABBITMQ_DEFAULT_USER=tester --env "RABBITMQ_DEFAULT_PASS=$password" \
     --env RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-rabbit collect_statistics_interval 1000" "$image"
   # `ping` answers before the broker takes clients, and each question starts an Erlang machine.
-  await "$image" "$engine" exec "$container" sh -c 'rabbitmq-diagnostics -q check_running && rabbitmq-diagnostics -q check_port_connectivity'
+  await "$image" sh -c 'rabbitmq-diagnostics -q check_running && rabbitmq-diagnostics -q check_port_connectivity'
   AMQP_URL=amqp://tester:$password@$(published "$container" 5672)/
   RABBITMQ_MANAGEMENT_URL=http://tester:$password@$(published "$container" 15672)
   export AMQP_URL RABBITMQ_MANAGEMENT_URL
@@ -90,7 +92,7 @@ start_postgres() {
   # 200 connections and no care for a power cut, as on the private servers.
   start postgres --publish 127.0.0.1::5432 --env "POSTGRES_PASSWORD=$password" "$image" postgres -c max_connections=200 -c fsync=off
   # While the image initialises the database, a server listens on the socket only. Asking over TCP sees the real one.
-  await "$image" "$engine" exec "$container" pg_isready --quiet --host 127.0.0.1
+  await "$image" pg_isready --quiet --host 127.0.0.1
   DATABASE_URL=postgres://postgres:$password@$(published "$container" 5432)/postgres
   export DATABASE_URL
 }
