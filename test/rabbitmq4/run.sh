@@ -26,8 +26,6 @@ cleanup() {
   trap - EXIT
   local container
   for container in "${containers[@]}"; do
-    # At a failure of the tests their output says why; of a server that did not start only its log does.
-    ((status == 0)) || "$engine" logs --tail 20 "$container" >&2 || true
     "$engine" rm --force --volumes "$container" > /dev/null ||
       { say "could not remove container $container" >&2; status=1; }
   done
@@ -54,13 +52,15 @@ start() {
   "$engine" start "$container" > /dev/null || fail "cannot start container $container"
 }
 
+dead() { "$engine" logs --tail 20 "$container" >&2 || true; fail "$1"; }
+
 # await WHAT COMMAND...: asks the container until the command succeeds.
 await() {
   local what=$1
   shift
   until "$engine" exec "$container" "$@" > /dev/null 2>&1; do
-    [[ $("$engine" inspect --format '{{.State.Running}}' "$container") == true ]] || fail "$what has stopped"
-    ((SECONDS < start_timeout)) || fail "not ready within $start_timeout s: $what"
+    [[ $("$engine" inspect --format '{{.State.Running}}' "$container") == true ]] || dead "$what has stopped"
+    ((SECONDS < start_timeout)) || dead "not ready within $start_timeout s: $what"
     sleep 0.5
   done
   say "$what is ready"
@@ -92,7 +92,7 @@ start_postgres() {
   # 200 connections and no care for a power cut, as on the private servers.
   start postgres --publish 127.0.0.1::5432 --env "POSTGRES_PASSWORD=$password" "$image" postgres -c max_connections=200 -c fsync=off
   # While the image initialises the database, a server listens on the socket only. Asking over TCP sees the real one.
-  await "$image" pg_isready --quiet --host 127.0.0.1
+  await "$image" pg_isready --quiet --host 127.0.0.1 --username postgres
   DATABASE_URL=postgres://postgres:$password@$(published "$container" 5432)/postgres
   export DATABASE_URL
 }
