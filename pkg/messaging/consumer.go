@@ -73,8 +73,9 @@ func (s *Session) NewConsumer(c ConsumerConfig) (*Consumer, error) {
 		return nil, fmt.Errorf("consumer of %s: the rate limit must be a number of messages per second, or 0 for none", c.Queue)
 	case c.Policy.MaxAttempts < 1:
 		return nil, fmt.Errorf("consumer of %s: the policy allows no attempt", c.Queue)
-	case c.Road.QuarantineExchange == "" && c.Road.QuarantineKey == "":
-		return nil, fmt.Errorf("consumer of %s: the road has no quarantine", c.Queue)
+	}
+	if err := c.Road.check(); err != nil {
+		return nil, fmt.Errorf("consumer of %s: %w", c.Queue, err)
 	}
 	consumer := &Consumer{
 		ConsumerConfig: c, session: s, metrics: s.Metrics.of(c.Queue), dampers: newDampers(c, s), notes: notes{starts: c.Starts, consumer: c.Queue},
@@ -165,7 +166,7 @@ func (c *Consumer) ready(generation uint64) error {
 		return fmt.Errorf("the consumer of %s is paused: %w", c.Queue, why)
 	}
 	if reason := c.stuck.Load(); reason != nil {
-		return fmt.Errorf("the consumer of %s cannot quarantine: %s", c.Queue, *reason)
+		return fmt.Errorf("the consumer of %s cannot get rid of a message: %s", c.Queue, *reason)
 	}
 	return nil
 }

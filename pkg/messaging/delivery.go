@@ -47,7 +47,7 @@ const (
 	retryHere                    // wait for due, then handle again as the next attempt
 	holdHere                     // wait for due, then handle again as the same attempt
 	lapByReject                  // reject: the broker dead-letters it into the retry queue
-	lapByCopy                    // publish exit to the retry queue, then ack
+	lapByCopy                    // publish exit to a queue that it comes back from, then ack
 	quarantineNow                // publish exit to the quarantine, then ack
 )
 

@@ -23,7 +23,10 @@ func roads(t testing.TB) map[string]*Consumer {
 	t.Helper()
 	s := NewSession(SessionConfig{Name: "service", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	consumers := map[string]*Consumer{}
-	for name, road := range map[string]Road{"in process": InProcess(mainQueue + "_error"), "lap": Lap(mainQueue+".retry", "dlx")} {
+	for name, road := range map[string]Road{
+		"in process": InProcess(mainQueue + "_error"), "lap": Lap(mainQueue+".retry", "dlx"),
+		"tiered": Tiered([]Tier{{time.Second, []string{mainQueue + ".retry"}}}, "dlx"),
+	} {
 		c, err := s.NewConsumer(ConsumerConfig{
 			Queue: mainQueue, Road: road, Policy: retry.Policy{MaxAttempts: 3},
 			Handler: func(context.Context, []*Message) ([]error, error) { return nil, nil },
@@ -49,8 +52,8 @@ func checkExits(t interface {
 		now := time.Now()
 		d.firstFailed = now
 		exits := map[string]*Publishing{"quarantine": c.quarantined(d, burial{reason: retry.ReasonMaxAttempts, class: retry.Unknown, err: cause, at: now})}
-		if c.Road.RetryQueue != "" {
-			exits["lap"] = c.lapCopy(d)
+		if c.Road.atBroker() {
+			exits["lap"] = c.lapCopy(d, mainQueue+".retry")
 		}
 		for exit, p := range exits {
 			onWire := *p
@@ -182,8 +185,8 @@ func TestWhatThePublisherRefusesLeavesBare(t *testing.T) {
 			d.prepare(mainQueue)
 			d.exit, d.verdict = c.quarantined(d, burial{reason: retry.ReasonValidation, class: retry.Validation, err: errors.New("no"), at: time.Now()}), quarantineNow
 			d.exit.RoutingKey = long
-			if c.Road.RetryQueue != "" && tag == 2 {
-				d.exit, d.verdict = c.lapCopy(d), lapByCopy
+			if c.Road.atBroker() && tag == 2 {
+				d.exit, d.verdict = c.lapCopy(d, mainQueue+".retry"), lapByCopy
 			}
 			a.ledger.take(tag)
 			ds = append(ds, d)
@@ -210,7 +213,7 @@ func TestWhatThePublisherRefusesLeavesBare(t *testing.T) {
 		if first.Headers[HeaderParkReason] != retry.ReasonValidation || first.Headers[HeaderReplayCount] != int64(2) || first.Headers[HeaderAttempts] != int64(1) {
 			t.Errorf("%s: headers %v", road, first.Headers)
 		}
-		if last := ds[2].exit; ds[2].verdict == lapByCopy && (last.Exchange != "" || last.RoutingKey != c.Road.RetryQueue || last.Headers[headerAttempts] != int64(1)) {
+		if last := ds[2].exit; ds[2].verdict == lapByCopy && (last.Exchange != "" || last.RoutingKey != mainQueue+".retry" || last.Headers[headerAttempts] != int64(1)) {
 			t.Errorf("%s: laps to %q with key %q, %v", road, last.Exchange, last.RoutingKey, last.Headers)
 		}
 		ds = a.leaving

@@ -97,14 +97,14 @@ func (c *Consumer) attemptLog(d *delivery) *slog.Logger {
 // retry puts a delivery on its road to the next attempt.
 func (c *Consumer) retry(d *delivery, now time.Time, delay time.Duration) {
 	switch {
-	case c.Road.RetryQueue == "":
+	case !c.Road.atBroker():
 		d.verdict = retryHere
 		d.due = now.Add(delay)
-	case d.past.rejectable:
+	case c.Road.RetryQueue != "" && d.past.rejectable:
 		d.verdict = lapByReject
 	default:
 		d.verdict = lapByCopy
-		d.exit = c.lapCopy(d)
+		d.exit = c.lapCopy(d, c.Road.copyTo(delay, c.rnd()))
 	}
 }
 

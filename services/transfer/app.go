@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"example.com/banking/pkg/contract"
-	"example.com/banking/pkg/contract/topology"
 	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
@@ -67,7 +66,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 	session := messaging.NewSession(messaging.SessionConfig{
 		URLs:     cfg.AMQPURLs,
 		Name:     serviceName,
-		Topology: topology.Transfer(messaging.QueueType(cfg.QueueType), cfg.RetryDelay),
+		Topology: cfg.topology(),
 		Logger:   log,
 		Metrics:  metrics,
 	})
@@ -91,7 +90,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 			Registerer: registry,
 		}),
 		Policy:      cfg.policy(),
-		Road:        messaging.Lap(contract.AccountEventsRetry, contract.DeadLetterExchange),
+		Road:        cfg.road(),
 		Service:     serviceName,
 		Prefetch:    cfg.Prefetch,
 		Concurrency: cfg.Concurrency,
