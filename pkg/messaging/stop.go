@@ -46,13 +46,13 @@ func (a *attachment) excuse(ds []*delivery) {
 func (a *attachment) finish() {
 	var over <-chan time.Time
 	done := a.live.Done()
-	for a.publishExits(); a.busy > 0 || a.exits != nil; a.publishExits() {
+	for a.publishCopies(); a.busy > 0 || a.published != nil; a.publishCopies() {
 		select {
 		case ds := <-a.results:
 			a.busy--
 			a.settle(ds)
-		case e := <-a.exits:
-			a.left(e)
+		case r := <-a.published:
+			a.copiesPublished(r)
 		case <-done:
 			done, over = nil, time.After(lastSecond)
 		case <-over:

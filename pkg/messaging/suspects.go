@@ -93,10 +93,10 @@ func (c *Consumer) noteStart(live context.Context, d *delivery, brokerMajor int)
 }
 
 // endCrashLoops forgets the starts of messages that are in quarantine for it now: if one is replayed it begins anew.
-func (c *Consumer) endCrashLoops(e exit) {
+func (c *Consumer) endCrashLoops(r publishedCopies) {
 	var keys [][32]byte
-	for i, d := range e.deliveries {
-		if d.begun && e.outcomes[i] == Acked {
+	for i, d := range r.deliveries {
+		if d.begun && r.outcomes[i] == Acked {
 			keys = append(keys, d.key)
 		}
 	}
