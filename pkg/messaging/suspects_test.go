@@ -175,7 +175,7 @@ func TestSuspectRunsAloneInItsProcess(t *testing.T) {
 			if alone {
 				largest <- len(batch)
 			}
-			time.Sleep(time.Millisecond) // a handler takes its time; nothing is waited for
+			<-time.After(time.Millisecond) // time for somebody else to run beside it
 			if alone && (n > 1 || running.Load() > 1) {
 				together.Store(true)
 			}
