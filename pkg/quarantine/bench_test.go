@@ -126,7 +126,7 @@ func (b *bench) serve(session *messaging.Session, pool *pgxpool.Pool, change ...
 		f(&config)
 	}
 	q := New(config)
-	q.poll = 20 * time.Millisecond
+	q.poll, q.margin = 20*time.Millisecond, 2*time.Second
 	server, err := service.NewHTTP(service.HTTPConfig{Addr: "127.0.0.1:0", AdminToken: token, Logger: b.log()})
 	if err != nil {
 		b.Fatal(err)
@@ -371,7 +371,7 @@ func (b *bench) consume(fail func(*messaging.Message) error) chan messaging.Mess
 		URLs: []string{b.env.AMQPURL}, Name: "transfer", Topology: topology.Transfer(messaging.Quorum, lap), Logger: b.log(),
 	})
 	c, err := s.NewConsumer(messaging.ConsumerConfig{
-		Queue: work0,
+		Queue:  work0,
 		Policy: retry.Policy{MaxAttempts: 3, Delays: []time.Duration{lap}, MaxAge: 24 * time.Hour, NotFoundMaxAge: 5 * time.Minute, Classify: true},
 		Road:   messaging.Lap(contract.AccountEventsRetry, contract.DeadLetterExchange),
 		Handler: func(ctx context.Context, batch []*messaging.Message) ([]error, error) {
@@ -406,4 +406,3 @@ func (b *bench) consume(fail func(*messaging.Message) error) chan messaging.Mess
 	b.eventually("a consumer", func() error { return s.Ready(b.Context()) })
 	return handled
 }
-

@@ -203,7 +203,7 @@ func whyStopped(err error) string {
 	case errors.Is(err, service.ErrStopping):
 		return "the service is stopping; the same call goes on with what is left"
 	}
-	return plainReason(err) + "; what was not reported is where it was, or see the audit"
+	return plainReason(err) + "; the audit tells what became of what is not listed"
 }
 
 // finish gives the steps of a batch that has begun the time to end, whatever becomes of the client: a message that is sent and not acked
