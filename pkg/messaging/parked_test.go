@@ -48,7 +48,7 @@ func TestReadParked(t *testing.T) {
 			"x-death": []any{died("main", "expired", "", "main", int64(1))}}, Parked{Reason: retry.ReasonExpired, ParkedAt: at, ReplayCount: 1,
 			OriginQueue: "main", OriginExchange: "e", OriginRoutingKey: "k", OriginKnown: true}},
 		"an origin without any mark of ours": {amqp.Table{HeaderOriginQueue: "q", HeaderOriginExchange: "e", HeaderOriginRoutingKey: "k"}, Parked{}},
-		"nonsense": {amqp.Table{HeaderParkReason: 7, HeaderParkedAt: "yesterday", HeaderReplayCount: "two", HeaderAttempts: int64(-1), "x-death": "none"}, Parked{}},
+		"nonsense":                           {amqp.Table{HeaderParkReason: 7, HeaderParkedAt: "yesterday", HeaderReplayCount: "two", HeaderAttempts: int64(-1), "x-death": "none"}, Parked{}},
 	} {
 		got := ReadParked(c.headers)
 		got.Deaths = nil

@@ -349,12 +349,18 @@ func TestNoOtherQueueIsSentTo(t *testing.T) {
 func TestUnroutable(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
+	b.park(parkedEvent("tomorrow", func(h amqp.Table) {
+		h[messaging.HeaderReplayedAt] = time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
+	}))
+	if r := b.replay(order{"confirm": true}); r.Done != 1 {
+		t.Errorf("a replay in the future hides a message: %+v", r)
+	}
 	b.park(parkedEvent("nowhere", func(h amqp.Table) { h[messaging.HeaderOriginQueue] = contract.TransferRequestedQueue }), parkedEvent("a"))
 	r := b.replay(order{"confirm": true}) // account, which declares that queue, has never run here
 	if r.Done != 1 || r.Failed != 1 || r.Items[0].Outcome != outcomeFailed || !strings.Contains(r.Items[0].Detail, "no queue") {
 		t.Errorf("answered %+v", r)
 	}
-	if rows := b.audit(); !slices.Equal(rows, []string{"REPLAY FAILED nowhere", "REPLAY DONE a"}) {
+	if rows := b.audit(); !slices.Equal(rows, []string{"REPLAY DONE tomorrow", "REPLAY FAILED nowhere", "REPLAY DONE a"}) {
 		t.Errorf("the audit has %q", rows)
 	}
 	b.hasDepth(lot, 1)
@@ -452,7 +458,8 @@ func TestRounds(t *testing.T) {
 		}))
 	}
 	b.park(messages...)
-	r := b.replay(order{"confirm": true, "class": "NOT_FOUND", "rate": 0.05, "limit": 3}) // three messages a round
+	b.q.window = 2
+	r := b.replay(order{"confirm": true, "class": "NOT_FOUND", "rate": 1000, "limit": 3})
 	if r.Matched != 3 || r.Done+r.Refused != 3 {
 		t.Errorf("answered %+v", r)
 	}
