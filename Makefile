@@ -19,7 +19,7 @@ TEST_FLAGS    ?=
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: up
 up: install build ## Start servers and services here; Ctrl-C stops them, the data stays
@@ -41,6 +41,10 @@ test: install-test ## Run all tests with the race detector, on private servers
 test-compose: ## Start the Docker composition and check it; needs a container engine
 	test/compose/run.sh
 
+.PHONY: test-rabbitmq4
+test-rabbitmq4: install-race ## Run the tests on RabbitMQ 4 and PostgreSQL 17; needs a container engine or given servers
+	test/rabbitmq4/run.sh
+
 .PHONY: build
 build: check-go ## Build bank and the services into bin/
 	@mkdir -p $(BIN)
@@ -58,7 +62,7 @@ lint-go: ## gofmt, go vet, staticcheck
 
 .PHONY: lint-sh
 lint-sh: ## shellcheck, where it is installed
-	@if command -v shellcheck >/dev/null; then shellcheck deploy/*.sh deploy/*/*.sh test/compose/*.sh .ci/run; \
+	@if command -v shellcheck >/dev/null; then shellcheck deploy/*.sh deploy/*/*.sh test/*/*.sh .ci/run; \
 	else echo "shellcheck is not installed: shell scripts are not checked"; fi
 
 .PHONY: vuln
@@ -76,6 +80,10 @@ install: check-go ## Install PostgreSQL and RabbitMQ when missing, or say what t
 .PHONY: install-test
 install-test: check-go
 	@deploy/install.sh servers race
+
+.PHONY: install-race
+install-race: check-go
+	@deploy/install.sh race
 
 .PHONY: check-go
 check-go:
