@@ -165,6 +165,30 @@ func (r *replica) stop() int {
 	return code
 }
 
+// ended waits until the program has ended by itself and returns its exit code.
+func (r *replica) ended() int {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-r.done:
+	case <-time.After(90 * time.Second):
+		r.t.Fatalf("%s does not end:\n%s", r.name, r.log)
+	}
+	code := r.cmd.ProcessState.ExitCode()
+	r.cmd = nil
+	return code
+}
+
+// restart starts the program again after it has ended by itself, as a supervisor would.
+func (r *replica) restart() {
+	r.t.Helper()
+	if err := r.start(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.awaitReady()
+}
+
 func (r *replica) pid() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
