@@ -15,6 +15,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Class says what kind of failure an error is, which is what decides whether trying again can help.
@@ -32,10 +33,17 @@ const (
 	Cancelled   Class = "CANCELLED"    // our own shutdown: not a failure, no attempt spent
 )
 
+// CountsForBreaker says whether a failure of this class blames something that other messages need too, or may do so because
+// nobody knows. The other classes are about the one message.
+func (c Class) CountsForBreaker() bool {
+	return c == Timeout || c == RateLimited || c == Unknown
+}
+
 // Error is an error with its class.
 type Error struct {
 	Class Class
 	Err   error
+	After time.Duration // the delay that the dependency asked for (Retry-After); 0 when it did not
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -54,6 +62,25 @@ func Wrap(class Class, err error) error {
 		return err
 	}
 	return &Error{Class: class, Err: err}
+}
+
+// LimitedFor is an error of class RATE_LIMITED whose dependency said when to come back: after is its Retry-After. A nil
+// error stays nil. The class is the one given here even if err has another.
+func LimitedFor(after time.Duration, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Class: RateLimited, Err: err, After: max(after, 0)}
+}
+
+// AfterOf is the delay that the dependency asked for, from the same Error that ClassOf takes the class from; 0 when it asked
+// for none.
+func AfterOf(err error) time.Duration {
+	var classed *Error
+	if errors.As(err, &classed) {
+		return max(classed.After, 0)
+	}
+	return 0
 }
 
 // Classifier recognises the errors of one library; ok is false for errors that are not its own.

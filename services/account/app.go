@@ -99,7 +99,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 			Registerer:  registry,
 			Faults:      faults.Points(),
 		})
-		if consumers[queue.name], err = session.NewConsumer(consumerConfig(cfg, queue, handler, faults.Points())); err != nil {
+		if consumers[queue.name], err = session.NewConsumer(consumerConfig(cfg, queue, handler, pool, faults.Points())); err != nil {
 			pool.Close()
 			return nil, fmt.Errorf("consumer of %s: %w", queue.name, err)
 		}

@@ -106,6 +106,11 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		BatchWait:   cfg.BatchWait,
 		Faults:      faults.Points(),
 		Grace:       cfg.ShutdownGrace / 3, // the rest is for HTTP before it, the relay and the pool after it
+		Breaker:     cfg.BreakerConfig(),
+		Budget:      bool(cfg.RetryBudget),
+		RateLimit:   cfg.RateLimit,
+		Probe:       pool.Ping,
+		Starts:      inbox.NewStarts(pool),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make consumer: %w", err)
