@@ -63,6 +63,7 @@ func weight(alone bool) int64 {
 func (c *Consumer) runSuspect(live context.Context, d *delivery, brokerMajor int) {
 	c.metrics.suspects.Inc()
 	c.readHeaders(d)
+	d.nameByProperties()
 	if d.err = c.noteStart(live, d, brokerMajor); d.err != nil {
 		return
 	}
@@ -86,7 +87,6 @@ func (c *Consumer) noteStart(live context.Context, d *delivery, brokerMajor int)
 	d.begun = true
 	if starts > maxStarts {
 		d.attempt = int(d.past.spent) + maxStarts
-		d.nameByProperties()
 		return errCrashLoop
 	}
 	return nil
