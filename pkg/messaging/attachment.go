@@ -38,10 +38,10 @@ type attachment struct {
 	exits   chan exit   // what became of the publishings; nil while none is under way
 	held    int         // deliveries whose publishing has failed so far
 	ledger  ledger
+	acked   []string // message ids of the acks since the last flush, while faults can be ordered
 
 	stopping  bool
-	unexcused bool     // deliveries could not be excused
-	acked     []string // message ids of the acks since the last flush, while faults can be ordered
+	unexcused bool // deliveries could not be excused
 }
 
 func (c *Consumer) attach(l *link, work chan<- *batch, live context.Context) (*attachment, error) {

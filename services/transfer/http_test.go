@@ -287,7 +287,7 @@ func TestOperationalRoutes(t *testing.T) {
 func TestDocumentedAnswersExist(t *testing.T) {
 	t.Parallel()
 	b := startBank(t)
-	checker := openapitest.New(t, documented(t), nil)
+	checker := openapitest.New(t, openAPI, nil)
 	b.client = &http.Client{Transport: checker}
 	body := newOrder().body()
 	id := b.request(newOrder()).ID.String()
