@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -78,7 +77,7 @@ func (h *hold) start(ctx context.Context, r *run, work []*task) error {
 			if err != nil {
 				return err
 			}
-			headers[i], properties[i], bodies[i] = &h, &p, slices.Concat([]byte{}, t.delivery.Body) // never null
+			headers[i], properties[i], bodies[i] = &h, &p, append([]byte{}, t.delivery.Body...) // never null
 		}
 	}
 	rows, err := h.conn.Query(ctx, startAuditSQL, r.id, r.action, r.operator, r.because, queues, keys, ids, types, targets, headers, properties, bodies)

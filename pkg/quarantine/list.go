@@ -158,8 +158,14 @@ func (s *lister) queue(ctx context.Context, q *Quarantine, number uint8, queue s
 
 // plainReason is an error as a client may see it in an answer that is under way already.
 func plainReason(err error) string {
-	if errors.Is(err, context.DeadlineExceeded) {
+	var broker *brokerError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
 		return "the time for an answer has run out"
+	case errors.As(err, &broker):
+		return "the broker has failed; the service's log has the reason"
+	case service.TransientDB(err):
+		return "the database has failed; the service's log has the reason"
 	}
-	return "the connection to the broker or to the database is lost"
+	return "something went wrong; the service's log has the reason"
 }

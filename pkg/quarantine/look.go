@@ -70,9 +70,12 @@ func (l *look) waiting(ch *amqp.Channel) (int, error) {
 
 const (
 	lookTag = "look"
-	// A queue that has said it holds so many messages hands them out at once. When nothing comes for lookPatience it is asked again:
-	// somebody else may have taken them (the management page can).
+	// A queue that has said it holds so many messages hands them out at once, or as soon as a busy broker gets to it. When nothing comes for
+	// lookPatience it is asked again: somebody else may have taken them (the management page can). Those that it no longer counts may
+	// also be on their way to us, so that is believed only after a while.
 	lookPatience = 500 * time.Millisecond
+	lookTaken    = 8  // times lookPatience without a message, none counted any more: they are gone
+	lookStuck    = 20 // the same, with some still counted: something is wrong
 )
 
 // errLookStuck says that the broker neither hands out the messages it counts nor lets go of them.
@@ -127,7 +130,7 @@ func (l *look) next(ctx context.Context, deliveries <-chan amqp.Delivery) (*amqp
 	}
 	l.pace.wants(true)
 	defer l.pace.wants(false)
-	for range 20 {
+	for silence := range lookStuck {
 		select {
 		case d, open := <-deliveries:
 			if open {
@@ -137,7 +140,7 @@ func (l *look) next(ctx context.Context, deliveries <-chan amqp.Delivery) (*amqp
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-time.After(lookPatience):
-			if left, err := l.waiting(l.ch); err != nil || left == 0 {
+			if left, err := l.waiting(l.ch); err != nil || left == 0 && silence+1 >= lookTaken {
 				return nil, err
 			}
 		}
@@ -193,7 +196,7 @@ func (l *look) giveBack() {
 		return
 	}
 	defer func() { _ = ch.Close() }()
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if back, err := l.waiting(ch); err != nil || back >= l.depth-l.acked {
 			return
 		}

@@ -191,6 +191,14 @@ func (b *bank) verifyWith(quarantined int) {
 
 // command runs the bank program against this system.
 func (b *bank) command(args ...string) ([]byte, error) {
+	cmd, err := b.program(args...)
+	if err != nil {
+		return nil, err
+	}
+	return cmd.CombinedOutput()
+}
+
+func (b *bank) program(args ...string) (*exec.Cmd, error) {
 	dir, err := binaries()
 	if err != nil {
 		return nil, err
@@ -201,5 +209,5 @@ func (b *bank) command(args ...string) ([]byte, error) {
 	for key, value := range b.env {
 		cmd.Env = append(cmd.Env, key+"="+value)
 	}
-	return cmd.CombinedOutput()
+	return cmd, nil
 }
