@@ -1,9 +1,3 @@
-// Package retry decides what happens to a message whose handling failed: try again and when, give up and why, or leave it
-// alone.
-//
-// It is pure. It knows no broker and no database, and time and randomness are passed in, so the same decision can be read as
-// a table, tested row by row, simulated, and used by every consumer. The packages that talk to a broker carry the decision
-// out; handlers steer it by the class of the error they return.
 package retry
 
 import (
