@@ -27,6 +27,11 @@ const (
 	Cancelled   Class = "CANCELLED"    // our own shutdown: not a failure, no attempt spent
 )
 
+// Classes lists the classes of failures: all but CANCELLED, which is none.
+func Classes() []Class {
+	return []Class{Validation, Invariant, NotFound, Conflict, Timeout, RateLimited, Unknown}
+}
+
 // CountsForBreaker says whether a failure of this class blames something that other messages need too, or may do so because
 // nobody knows. The other classes are about the one message.
 func (c Class) CountsForBreaker() bool {

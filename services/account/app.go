@@ -114,7 +114,9 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 		pool.Close()
 		return nil, err
 	}
-	(&api{store: &store{pool: pool}, clock: time.Now}).routes(server.Echo)
+	accounts := &store{pool: pool}
+	(&api{store: accounts, clock: time.Now}).routes(server.Echo)
+	check := newConservation(accounts, registry, log)
 
 	// Stopped in reverse order: what takes in work first, and the session last, because everything else ends through it.
 	return &app{cfg: cfg, log: log, pool: pool, server: server, components: []service.Component{
@@ -122,6 +124,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 		{Name: "session", Run: session.Run},
 		{Name: "relay", Run: relay.Run, After: schema.Migrated()},
 		{Name: "janitor", Run: janitor.Run, After: schema.Migrated()},
+		{Name: "conservation", Run: check.run, After: schema.Migrated()},
 		{Name: "consumers", Run: together(consumers), After: schema.Migrated()},
 		{Name: "http", Run: server.Run},
 	}}, nil
