@@ -5,7 +5,7 @@ SERVICES := $(notdir $(patsubst %/main.go,%,$(wildcard services/*/main.go)))
 GOFILES  := $(shell find cmd deploy internal pkg services test -name '*.go' 2>/dev/null)
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-PROMTOOL    := github.com/prometheus/prometheus/cmd/promtool@v0.316.0
+PROMTOOL    := github.com/prometheus/prometheus/cmd/promtool@v0.305.0
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@latest
 
 # Without version control stamps: asking git fails in a clone that another user owns.
