@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// The tests in rules_test.yml are promtool's, and promtool runs them (make test-rules). To have it is not to be expected of
-// everybody, and building it takes many minutes, so here they are run by Prometheus' own engine, which does not.
+// The tests in rules_test.yml are in promtool's format. Not everybody has it, and building it takes many minutes, so here they are
+// run by Prometheus' own engine, which takes seconds.
 func TestAlertsRing(t *testing.T) {
 	t.Parallel()
 	var file ruleTests

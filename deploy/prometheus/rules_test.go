@@ -146,7 +146,6 @@ func TestEveryAlertIsComplete(t *testing.T) {
 	}
 }
 
-// promtool runs rules_test.yml (make test-rules); that it has both sides of every alert can be seen without it.
 func TestEveryAlertIsTested(t *testing.T) {
 	t.Parallel()
 	var tests ruleTests
