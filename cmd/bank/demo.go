@@ -27,7 +27,8 @@ func (*demoCommand) Run(ctx context.Context, term *terminal, out *output) error 
 // logs that it reads: whoever tunes services in his shell still sees what the documentation says.
 func asDocumented(environ []string) []string {
 	return append(without(environ, "LOG_FORMAT", "LOG_LEVEL", "RETRY_CLASSIFY", "RETRY_INTERVALS", "RETRY_DELAY", "MAX_ATTEMPTS",
-		"MAX_AGE", "NOT_FOUND_MAX_AGE", "SAGA_TIMEOUT", "INBOX_RETENTION", "QUEUE_TYPE"),
+		"MAX_AGE", "NOT_FOUND_MAX_AGE", "SAGA_TIMEOUT", "INBOX_RETENTION", "QUEUE_TYPE",
+		"BREAKER", "RETRY_BUDGET", "CONSUMER_RATE_LIMIT"),
 		"LOG_FORMAT=json", "LOG_LEVEL=info")
 }
 

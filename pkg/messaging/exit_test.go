@@ -192,8 +192,8 @@ func TestWhatThePublisherRefusesLeavesBare(t *testing.T) {
 			errors.Join(&Unpublishable{Index: 0, Err: retry.Wrap(retry.Validation, errors.New("odd"))}, &Unpublishable{Index: 2, Err: errors.New("odder")}),
 			errors.New("no confirm")))
 		a.left(exit{deliveries: ds, outcomes: make([]Outcome, 3), err: refused})
-		if len(a.leaving) != 2 || a.leaving[0] != ds[0] || a.leaving[1] != ds[2] || len(a.waiting) != 1 || a.waiting[0] != ds[1] {
-			t.Fatalf("%s: %d leave, %d wait", road, len(a.leaving), len(a.waiting))
+		if len(a.leaving) != 2 || a.leaving[0] != ds[0] || a.leaving[1] != ds[2] || len(a.unsent) != 1 || a.unsent[0] != ds[1] {
+			t.Fatalf("%s: %d leave, %d wait", road, len(a.leaving), len(a.unsent))
 		}
 		for _, d := range a.leaving {
 			if err := fitForWire(d.exit); err != nil || string(d.exit.Body) != "body" || d.exit.MessageId != "m" || d.exit.DeliveryMode != amqp.Persistent || !d.exit.Mandatory {
@@ -216,7 +216,7 @@ func TestWhatThePublisherRefusesLeavesBare(t *testing.T) {
 		ds = a.leaving
 		a.leaving = nil
 		a.left(exit{deliveries: ds[:1], outcomes: make([]Outcome, 1), err: &Unpublishable{Err: errors.New("still")}})
-		if len(a.leaving) != 0 || len(a.waiting) != 2 {
+		if len(a.leaving) != 0 || len(a.unsent) != 2 {
 			t.Errorf("%s: is tried again at once, without end", road)
 		}
 	}

@@ -92,7 +92,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 			Classifiers: []retry.Classifier{classify},
 			Registerer:  registry,
 		})
-		if consumers[queue.name], err = session.NewConsumer(consumerConfig(cfg, queue, handler)); err != nil {
+		if consumers[queue.name], err = session.NewConsumer(consumerConfig(cfg, queue, handler, pool)); err != nil {
 			pool.Close()
 			return nil, fmt.Errorf("consumer of %s: %w", queue.name, err)
 		}

@@ -98,6 +98,11 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		BatchSize:   cfg.BatchSize,
 		BatchWait:   cfg.BatchWait,
 		Grace:       cfg.ShutdownGrace / 3, // the rest is for HTTP before it, the relay and the pool after it
+		Breaker:     cfg.BreakerConfig(),
+		Budget:      bool(cfg.RetryBudget),
+		RateLimit:   cfg.RateLimit,
+		Probe:       pool.Ping,
+		Starts:      inbox.NewStarts(pool),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make consumer: %w", err)

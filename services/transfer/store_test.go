@@ -23,7 +23,7 @@ func TestMigratedTablesAreThoseOfTheirPackages(t *testing.T) {
 	if _, err := d.db.Exec(t.Context(), `create schema wanted; set search_path = wanted; `+inbox.Schema+outbox.Schema+`; reset search_path`); err != nil {
 		t.Fatal(err)
 	}
-	for _, table := range []string{"inbox", "outbox"} {
+	for _, table := range []string{"inbox", "starts", "outbox"} {
 		got, want := d.describe("public."+table), d.describe("wanted."+table)
 		if len(got) < 4 || !slices.Equal(got, want) {
 			t.Errorf("%s is\n%s\nwant\n%s", table, strings.Join(got, "\n"), strings.Join(want, "\n"))
