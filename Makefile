@@ -15,6 +15,8 @@ TEST_PARALLEL ?= 2
 TEST_TIMEOUT  ?= 10m
 TEST_FLAGS    ?=
 
+FUZZTIME      ?= 1m
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -36,6 +38,18 @@ demo: install build ## Start everything, take a guided tour that checks itself, 
 .PHONY: test
 test: install-test ## Run all tests with the race detector, on private servers
 	go run ./internal/testenv/hold go test -race -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
+.PHONY: fuzz
+fuzz: check-go ## Try hostile bodies and headers, each for FUZZTIME (1m)
+	go test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./pkg/messaging
+	go test -run '^$$' -fuzz '^FuzzReadDeaths$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./pkg/messaging
+	go test -run '^$$' -fuzz '^FuzzHeaders$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./pkg/messaging
+
+.PHONY: test-rules
+test-rules: check-go ## Test the alert rules, also with promtool where it is installed
+	go test ./deploy/prometheus
+	@cd deploy/prometheus && if command -v promtool >/dev/null; then promtool check config prometheus.yml && promtool test rules rules_test.yml; \
+	else echo "promtool is not installed: its engine has run the same tests above"; fi
 
 .PHONY: test-compose
 test-compose: ## Start the Docker composition and check it; needs a container engine
