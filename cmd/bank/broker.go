@@ -68,7 +68,7 @@ func (b *broker) dial() (*amqp.Connection, error) {
 	return conn, nil
 }
 
-// queues lists the vhost's queues by name.
+// queues lists the vhost's queues by name, without those that belong to a single connection.
 func (b *broker) queues(ctx context.Context) ([]queue, error) {
 	if b.management == "" {
 		return nil, errors.New("the management API's address is not known: set RABBITMQ_MANAGEMENT_URL")
@@ -95,13 +95,16 @@ func (b *broker) queues(ctx context.Context) ([]queue, error) {
 		Ready     int64  `json:"messages_ready"`
 		Unacked   int64  `json:"messages_unacknowledged"`
 		Consumers int64  `json:"consumers"`
+		Exclusive bool   `json:"exclusive"`
 	}
 	if err := json.UnmarshalRead(response.Body, &listed, jsontext.AllowDuplicateNames(true)); err != nil {
 		return nil, fmt.Errorf("reading the answer of the management API: %w", err)
 	}
 	queues := make([]queue, 0, len(listed))
 	for _, q := range listed {
-		queues = append(queues, queue(q))
+		if !q.Exclusive { // somebody's connection alone may look into it, and it ends with that
+			queues = append(queues, queue{q.Name, q.Ready, q.Unacked, q.Consumers})
+		}
 	}
 	sort.Slice(queues, func(i, j int) bool { return queues[i].Name < queues[j].Name })
 	return queues, nil
