@@ -3,15 +3,12 @@ package messaging_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"example.com/banking/internal/testenv"
 	"example.com/banking/internal/testenv/servers"
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/contract/topology"
@@ -77,78 +74,6 @@ func TestTieredFiveAttemptsThenParkingLot(t *testing.T) {
 	}
 	f.empty(queues...)
 	f.notHandled()
-}
-
-// What becomes of x-death between two attempts depends on the broker's version, and on who handles the message on its way.
-// Here the test is the broker that brings it back.
-func TestAttemptsDoNotDependOnDeathHeaders(t *testing.T) {
-	t.Parallel()
-	const never = 24 * time.Hour
-	foreign := amqp.Table{"x-death": []any{death("elsewhere", "rejected", int64(1))}, "x-first-death-reason": "rejected", "x-first-death-queue": "elsewhere"}
-	for road, c := range map[string]struct {
-		service  func() (messaging.SessionConfig, messaging.ConsumerConfig)
-		waitsIn  string
-		headers  amqp.Table
-		attempts int
-	}{
-		"tiered": {func() (messaging.SessionConfig, messaging.ConsumerConfig) { return tiered(unknownTransfer, 0, never) },
-			contract.RetryTierQueue(never), nil, 5},
-		"lap by copy": {func() (messaging.SessionConfig, messaging.ConsumerConfig) {
-			s, c := transfer(unknownTransfer)
-			s.Topology = topology.Transfer(messaging.Quorum, never)
-			return s, c
-		}, contract.AccountEventsRetry, foreign, 3},
-	} {
-		for name, tampered := range map[string]amqp.Table{
-			"stripped":         {},
-			"forged":           {"x-death": []any{death(contract.AccountEventsQueue, "rejected", int64(99))}, "x-first-death-reason": "rejected", "x-first-death-queue": contract.AccountEventsQueue},
-			"started anew":     {"x-death": []any{death(contract.AccountEventsQueue, "rejected", int64(1))}},
-			"a text":           {"x-death": "rejected"},
-			"a negative count": {"x-death": []any{death(contract.AccountEventsQueue, "rejected", int64(-3))}},
-		} {
-			t.Run(road+", "+name, func(t *testing.T) {
-				t.Parallel()
-				s, consumer := c.service()
-				f := start(t, s, consumer)
-				f.publish(contract.EventsExchange, debited, amqp.Publishing{Body: []byte(poisonBody), Headers: c.headers})
-				for replays := range int64(2) {
-					for attempt := 1; attempt <= c.attempts; attempt++ {
-						if m := f.next(); m.Attempt != attempt {
-							t.Errorf("attempt %d, want %d", m.Attempt, attempt)
-						}
-						if attempt == c.attempts {
-							break
-						}
-						d := f.take(c.waitsIn)
-						f.publish("", contract.AccountEventsQueue, amqp.Publishing{Body: d.Body, Headers: retold(d.Headers, tampered)})
-					}
-					d := f.parkedAfter(c.attempts, retry.ReasonMaxAttempts, retry.NotFound)
-					if d.Headers["x-origin-exchange"] != contract.EventsExchange || d.Headers["x-origin-routing-key"] != debited {
-						t.Errorf("origin: %v", d.Headers)
-					}
-					if replays == 0 { // what comes back from the parking lot starts anew
-						f.publish("", contract.AccountEventsQueue, amqp.Publishing{Body: d.Body, Headers: retold(d.Headers, c.headers)})
-					}
-				}
-				f.empty(contract.AccountEventsQueue, c.waitsIn)
-				f.notHandled()
-			})
-		}
-	}
-}
-
-// retold are the headers of a message without its deaths, and with others instead.
-func retold(headers, deaths amqp.Table) amqp.Table {
-	told := maps.Clone(deaths)
-	if told == nil {
-		told = amqp.Table{}
-	}
-	for name, value := range headers {
-		if !strings.HasPrefix(name, "x-death") && !strings.HasPrefix(name, "x-first-death") && !strings.HasPrefix(name, "x-last-death") {
-			told[name] = value
-		}
-	}
-	return told
 }
 
 // A long wait must not hold a short one behind it: not at the broker, where a queue expires messages only at its head, and not
@@ -234,71 +159,6 @@ func TestJitterSpreadsOverTheQueuesOfATier(t *testing.T) {
 	})
 	if slices.Min(depths) < messages/9 { // thirty on average; chance is below 1 in a million
 		t.Errorf("the queues got %v of %d", depths, messages)
-	}
-}
-
-// The profile may be changed while messages are under way: the queues they wait in lead back, and their attempts are
-// known on either road.
-func TestChangingTheProfileKeepsMessagesAndAttempts(t *testing.T) {
-	t.Parallel()
-	env := testenv.New(t)
-	const messages, attempts, delay = 3, 5, 600 * time.Millisecond
-	for attempt := 1; attempt <= attempts; attempt++ {
-		var m sync.Mutex
-		seen := map[string]bool{}
-		// Each message fails once under each setting. When it comes back before the service has stopped it is given back unspent.
-		answer := func(ctx context.Context, msg *messaging.Message) error {
-			m.Lock()
-			again := seen[msg.MessageID]
-			seen[msg.MessageID] = true
-			m.Unlock()
-			if again {
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			return retry.Errorf(retry.NotFound, "not yet")
-		}
-		s, c := transfer(answer)
-		s.Topology = topology.Transfer(messaging.Quorum, delay)
-		if attempt%2 == 0 { // the tiers change as well
-			s, c = tiered(answer, 0.1, delay+time.Duration(attempt)*10*time.Millisecond)
-			s.Topology = topology.TransferTiered(messaging.Quorum, delay, c.Policy.Delays, 0.1)
-		}
-		c.Policy.MaxAttempts = attempts
-		c.BatchSize, c.Concurrency, c.Grace = 1, 2*messages, 5*time.Second
-		f := startOn(t, env, s, c)
-		if attempt == 1 {
-			for i := range messages {
-				f.publishBody(debited, fmt.Sprintf(`{"messageId":"%d","type":"T"}`, i))
-			}
-		}
-		for failed := map[string]bool{}; len(failed) < messages; {
-			msg := f.next()
-			if !failed[msg.MessageID] && msg.Attempt != attempt {
-				t.Errorf("message %s is at attempt %d, want %d", msg.MessageID, msg.Attempt, attempt)
-			}
-			failed[msg.MessageID] = true
-		}
-		if attempt == attempts {
-			parked := map[string]bool{}
-			for range messages {
-				d := f.take(contract.ParkingLot)
-				f.checkQuarantined(d, "transfer", contract.AccountEventsQueue, attempts, retry.ReasonMaxAttempts, retry.NotFound)
-				if d.Headers["x-origin-exchange"] != contract.EventsExchange || d.RoutingKey != debited {
-					t.Errorf("origin %v, parked with key %q", d.Headers["x-origin-exchange"], d.RoutingKey)
-				}
-				parked[string(d.Body)] = true
-			}
-			if len(parked) != messages {
-				t.Errorf("parked %v", parked)
-			}
-			var queues []string
-			for _, q := range env.Queues(t) {
-				queues = append(queues, q.Name)
-			}
-			f.empty(queues...)
-		}
-		f.stop()
 	}
 }
 
