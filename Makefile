@@ -15,7 +15,9 @@ TEST_PARALLEL ?= 2
 TEST_TIMEOUT  ?= 10m
 TEST_FLAGS    ?=
 
+# Making an interesting input small would otherwise take most of that time.
 FUZZTIME      ?= 1m
+FUZZ          := go test -run '^$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./pkg/messaging -fuzz
 
 .DEFAULT_GOAL := help
 
@@ -41,9 +43,9 @@ test: install-test ## Run all tests with the race detector, on private servers
 
 .PHONY: fuzz
 fuzz: check-go ## Try hostile bodies and headers, each for FUZZTIME (1m)
-	go test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./pkg/messaging
-	go test -run '^$$' -fuzz '^FuzzReadDeaths$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./pkg/messaging
-	go test -run '^$$' -fuzz '^FuzzHeaders$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./pkg/messaging
+	$(FUZZ) '^FuzzDecode$$'
+	$(FUZZ) '^FuzzReadDeaths$$'
+	$(FUZZ) '^FuzzHeaders$$'
 
 .PHONY: test-rules
 test-rules: check-go ## Test the alert rules, also with promtool where it is installed
