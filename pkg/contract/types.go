@@ -5,7 +5,10 @@
 // listened to, imports this package and nothing of the other services.
 package contract
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // The message types. The name is authoritative: consumers dispatch on the body's "type", never on a routing key or an
 // exchange, because a retry lap rewrites both.
@@ -86,3 +89,20 @@ func MustHaveReader(messageType string) bool {
 
 // ErrorQueue names the queue into which account gives up messages of the given queue.
 func ErrorQueue(queue string) string { return queue + "_error" }
+
+// RetryTierQueue names the queue in which an account event waits for delay in the tiered retry profile:
+// "transfer.account-events.retry.1m12s". The delay stands in the name because a queue's time to live cannot be changed: another
+// delay is another queue, and the old one empties itself.
+func RetryTierQueue(delay time.Duration) string { return AccountEventsRetry + "." + short(delay) }
+
+// short is a duration without the zero minutes and seconds that its String ends in: 5m and 1h rather than 5m0s and 1h0m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

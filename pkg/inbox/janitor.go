@@ -22,7 +22,7 @@ type JanitorConfig struct {
 	Pause    time.Duration // between two transactions, so that a sweep stays in the background; default 20 ms
 }
 
-// Janitor removes the rows of the inbox that have passed their retention.
+// Janitor removes the rows of the inbox that have passed their retention, and with them starts of messages that have never come back.
 //
 // It finds them by walking over the pages of the table from the first to the last, a few at a time. An index on received_at would find
 // them faster, but every message would pay for it, and nobody waits for the janitor. (A BRIN index, nearly free at first, is of no
@@ -76,7 +76,10 @@ delete from inbox
 where ctid >= format('(%s,0)', $1::bigint)::tid and ctid < format('(%s,0)', $2::bigint)::tid
   and received_at < now() - $3::interval`
 
-// Sweep walks once over the whole table and says how many rows it has removed.
+// Starts are few: those that end are forgotten at once.
+const removeStartsSQL = `delete from starts where noted_at < now() - $1::interval`
+
+// Sweep walks once over the whole inbox and says how many rows it has removed.
 func (j *Janitor) Sweep(ctx context.Context) (removed int64, err error) {
 	var pages int64
 	if err := j.config.Pool.QueryRow(ctx, pagesSQL).Scan(&pages); err != nil {
@@ -90,6 +93,11 @@ func (j *Janitor) Sweep(ctx context.Context) (removed int64, err error) {
 			return removed, fmt.Errorf("remove old inbox rows: %w", err)
 		}
 		sleep(ctx, j.config.Pause)
+	}
+	if ctx.Err() == nil {
+		if _, err := j.config.Pool.Exec(ctx, removeStartsSQL, j.config.Retention); err != nil {
+			return removed, fmt.Errorf("remove old starts: %w", err)
+		}
 	}
 	return removed, ctx.Err()
 }

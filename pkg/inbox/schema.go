@@ -1,7 +1,7 @@
 package inbox
 
-// Schema creates the table. Each service has it in its own migrations, so that it lies in the database of the effects; a test
-// there compares the migrated table with this text.
+// Schema creates the tables. Each service has it in its own migrations, so that they lie in the database of the effects; a test
+// there compares the migrated tables with this text.
 //
 // The only index is the key: everything else would be paid for by every message. Retention does without one, see Janitor.
 // Ids are compared bytewise (collation "C"), which is cheaper than any language's order and the same on every server.
@@ -16,4 +16,12 @@ create table inbox (
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_insert_scale_factor = 0.05,
     vacuum_truncate = false
+);
+
+create table starts (
+    consumer text        collate "C" not null,
+    key      bytea       not null,
+    starts   integer     not null check (starts >= 0),
+    noted_at timestamptz not null default now(),
+    primary key (consumer, key)
 );`

@@ -11,7 +11,7 @@ import (
 func TestClosedChannelIsNoticedWhileFull(t *testing.T) {
 	t.Parallel()
 	a := &attachment{
-		consumer: &Consumer{ConsumerConfig: ConsumerConfig{Queue: mainQueue, Concurrency: 1, BatchSize: 1}, metrics: NewMetrics().of(mainQueue)},
+		consumer: &Consumer{ConsumerConfig: ConsumerConfig{Queue: mainQueue, Concurrency: 1, BatchSize: 1}, metrics: NewMetrics().of(mainQueue), dampers: &dampers{}},
 		link:     &link{broken: make(chan struct{})}, closed: make(chan *amqp.Error, 1), ready: []*delivery{{}}, busy: 1,
 	}
 	a.closed <- &amqp.Error{Code: amqp.PreconditionFailed, Reason: "delivery acknowledgement timed out", Server: true}

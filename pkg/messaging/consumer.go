@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"example.com/banking/pkg/fault"
 	"example.com/banking/pkg/retry"
 )
 
@@ -28,7 +31,19 @@ type ConsumerConfig struct {
 	HandlerTimeout time.Duration // deadline of one call of the handler; default 30 s
 	Grace          time.Duration // how long running handlers may go on after the stop; default 15 s
 
-	Classifiers []retry.Classifier // recognise errors of libraries
+	Classifiers []retry.Classifier // recognise errors of libraries; those of the AMQP client are known (Classify)
+
+	Breaker   *retry.BreakerConfig // stops the consumer while its dependency is sick; nil: nothing does
+	Budget    bool                 // retries are a bounded share of the work
+	RateLimit float64              // messages started per second at most; 0: no limit
+
+	// Probe says whether the dependency behind the handler is there; it is given two seconds. With it the breaker knows sooner, and
+	// messages that fail while it is not there spend no attempt. nil: only failures tell.
+	Probe func(context.Context) error
+	// Starts keeps note of messages that may be ending the process; nil: one that does comes back for ever.
+	Starts Starts
+
+	Faults *fault.Points // fail on order before and after an ack; default none
 }
 
 // Consumer takes the messages of one queue through a handler.
@@ -36,6 +51,8 @@ type Consumer struct {
 	ConsumerConfig
 	session *Session
 	metrics queueMetrics
+	dampers *dampers
+	notes   notes
 	rnd     func() float64
 	now     func() time.Time
 
@@ -56,12 +73,19 @@ func (s *Session) NewConsumer(c ConsumerConfig) (*Consumer, error) {
 		return nil, errors.New("a consumer needs a handler and a queue, whose name has 255 bytes at most")
 	case c.Prefetch < 1 || c.Prefetch > 65535 || c.Concurrency < 1 || c.BatchSize < 1 || c.BatchWait < 0:
 		return nil, fmt.Errorf("consumer of %s: prefetch must be 1 to 65535, concurrency and batch size at least 1", c.Queue)
+	case c.RateLimit < 0 || math.IsNaN(c.RateLimit) || math.IsInf(c.RateLimit, 0):
+		return nil, fmt.Errorf("consumer of %s: the rate limit must be a number of messages per second, or 0 for none", c.Queue)
 	case c.Policy.MaxAttempts < 1:
 		return nil, fmt.Errorf("consumer of %s: the policy allows no attempt", c.Queue)
-	case c.Road.QuarantineExchange == "" && c.Road.QuarantineKey == "":
-		return nil, fmt.Errorf("consumer of %s: the road has no quarantine", c.Queue)
 	}
-	consumer := &Consumer{ConsumerConfig: c, session: s, metrics: s.Metrics.of(c.Queue), rnd: rand.Float64, now: time.Now}
+	if err := c.Road.check(); err != nil {
+		return nil, fmt.Errorf("consumer of %s: %w", c.Queue, err)
+	}
+	c.Classifiers = append(slices.Clone(c.Classifiers), Classify)
+	consumer := &Consumer{
+		ConsumerConfig: c, session: s, metrics: s.Metrics.of(c.Queue), dampers: newDampers(c, s), notes: notes{starts: c.Starts, consumer: c.Queue},
+		rnd: rand.Float64, now: time.Now,
+	}
 	s.m.Lock()
 	defer s.m.Unlock()
 	s.consumers = append(s.consumers, consumer)
@@ -95,6 +119,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 			}
 		})
 	}
+	workers.Go(func() { c.dampers.watch(ctx) })
 	var generation uint64
 	for {
 		l, err := c.session.await(ctx, generation)
@@ -142,8 +167,11 @@ func (c *Consumer) ready(generation uint64) error {
 	if c.attached.Load() != generation {
 		return fmt.Errorf("the consumer of %s is not running", c.Queue)
 	}
+	if why := c.dampers.paused(c.now()); why != nil {
+		return fmt.Errorf("the consumer of %s is paused: %w", c.Queue, why)
+	}
 	if reason := c.stuck.Load(); reason != nil {
-		return fmt.Errorf("the consumer of %s cannot quarantine: %s", c.Queue, *reason)
+		return fmt.Errorf("the consumer of %s cannot get rid of a message: %s", c.Queue, *reason)
 	}
 	return nil
 }

@@ -94,6 +94,7 @@ type history struct {
 	origin      origin    // as far as the headers say
 	nonsense    bool      // it carries death or attempt headers that make no sense
 	rejectable  bool      // a reject leads it through the broker's lap and back
+	lapped      bool      // and has done so before
 }
 
 // readHistory reads the past of a delivery taken from queue.
@@ -129,6 +130,7 @@ func readHistory(headers amqp.Table, queue string) history {
 		h.rejectable = malformed == nil && ownLap && h.origin.known &&
 			headers["x-first-death-reason"] == "rejected" && headers["x-first-death-queue"] == queue
 	}
+	h.lapped = ownLap && h.rejectable
 	if !h.rejectable { // not a lap of the broker's: somebody wrote it
 		h.firstFailed, h.origin = time.Time{}, origin{}
 	}

@@ -16,12 +16,20 @@ type delivery struct {
 	amqp.Delivery
 	msg         Message
 	past        history
-	prepared    bool
+	seen        bool      // the headers have been read
+	decoded     bool      // and the body
 	wrong       error     // why it can never be handled
 	attempt     int       // this execution, counted from 1
 	firstFailed time.Time // zero: never
-	verdict     verdict
-	reason      string // with the verdict quarantineNow
+
+	suspect bool     // handed out before, and not ended here yet: it may be what ended a process
+	begun   bool     // its start is noted, its end is not
+	key     [32]byte // under which they are, once begun
+
+	err     error       // how this execution ended
+	class   retry.Class // of err
+	verdict verdict
+	reason  string // with the verdict quarantineNow
 
 	exit  *Publishing // with the verdicts lapByCopy and quarantine
 	bare  bool        // exit has been reduced to what always fits
@@ -36,9 +44,10 @@ const (
 	none          verdict = iota // not handled: it goes back
 	done                         // ack
 	giveBack                     // nack with requeue, no attempt spent
-	retryHere                    // wait for due, then handle again
+	retryHere                    // wait for due, then handle again as the next attempt
+	holdHere                     // wait for due, then handle again as the same attempt
 	lapByReject                  // reject: the broker dead-letters it into the retry queue
-	lapByCopy                    // publish exit to the retry queue, then ack
+	lapByCopy                    // publish exit to a queue that it comes back from, then ack
 	quarantineNow                // publish exit to the quarantine, then ack
 )
 
@@ -47,15 +56,32 @@ const (
 // max_message_size is the same, so only what it took before, or with another limit, can be larger.
 const MaxBody = 1 << 20
 
-// prepare reads the headers and decodes the body. It does so once, and says whether this was it.
-func (d *delivery) prepare(queue string) bool {
-	if d.prepared {
+// readHeaders reads the message's past. It does so once, and says whether this was it.
+func (d *delivery) readHeaders(queue string) bool {
+	if d.seen {
 		return false
 	}
-	d.prepared = true
+	d.seen = true
 	d.past = readHistory(d.Headers, queue)
 	d.attempt = int(d.past.spent) + 1
 	d.firstFailed = d.past.firstFailed
+	d.msg.Queue = queue
+	return true
+}
+
+// nameByProperties names a message whose body has not been decoded as its sender did beside it.
+func (d *delivery) nameByProperties() {
+	d.msg.MessageID, d.msg.Type, d.msg.CorrelationID = d.MessageId, d.Type, d.CorrelationId
+	d.msg.TraceParent = traceParent(d.Headers)
+}
+
+// prepare reads the headers and decodes the body, once.
+func (d *delivery) prepare(queue string) {
+	d.readHeaders(queue)
+	if d.decoded {
+		return
+	}
+	d.decoded = true
 	var envelope Envelope
 	if len(d.Body) > MaxBody {
 		d.wrong = retry.Errorf(retry.Validation, "the body has %d bytes, more than %d", len(d.Body), MaxBody)
@@ -73,8 +99,11 @@ func (d *delivery) prepare(queue string) bool {
 		d.wrong = retry.Errorf(retry.Validation, "the headers have %d bytes, more than %d", size, maxHeaders)
 		d.past.rejectable = false
 	}
-	return true
 }
+
+// waited says whether attempts have been spent on it here, in process: no header tells of them, so they are lost when it is
+// given back.
+func (d *delivery) waited() bool { return d.seen && d.attempt > int(d.past.spent)+1 }
 
 // origin is where the message was first published to, and the queue that failed on it first.
 func (d *delivery) origin() origin {

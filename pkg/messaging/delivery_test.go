@@ -23,7 +23,8 @@ func TestForgedDeathSaysNothingAboutTheFirstFailure(t *testing.T) {
 		d := &delivery{Delivery: amqp.Delivery{Headers: own(amqp.Table{"x-death": []any{death}})}}
 		d.prepare(mainQueue)
 		began := time.Now().Truncate(time.Millisecond)
-		c.failed(t.Context(), d, d.wrong)
+		d.err, d.class = d.wrong, c.classOf(d.wrong)
+		c.decide(d, c.now())
 		if got := headerTime(d.exit.Headers, HeaderFirstFailedAt); got.Before(began) || got.After(time.Now()) {
 			t.Errorf("%v: first failed at %v", at, got)
 		}
@@ -38,7 +39,8 @@ func TestQuarantinedIsCountedOnceTheCopyIsConfirmed(t *testing.T) {
 	c.now, c.rnd = time.Now, func() float64 { return 0.5 }
 	d := &delivery{Delivery: amqp.Delivery{Body: []byte("garbage"), DeliveryTag: 1}}
 	d.prepare(mainQueue)
-	c.failed(t.Context(), d, d.wrong)
+	d.err, d.class = d.wrong, c.classOf(d.wrong)
+	c.decide(d, c.now())
 	a := &attachment{consumer: c}
 	a.ledger.take(1)
 	registry := prometheus.NewRegistry()

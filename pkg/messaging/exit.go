@@ -1,7 +1,7 @@
 package messaging
 
 import (
-	"errors"
+	"container/heap"
 	"fmt"
 	"time"
 
@@ -39,6 +39,7 @@ func (a *attachment) publishExits() {
 		}
 		// Over this link and no other: when it breaks, the originals are back in their queue.
 		e.outcomes, e.err = a.link.publish(a.live, messages)
+		a.consumer.endCrashLoops(e)
 		exits <- e
 	}()
 }
@@ -53,7 +54,7 @@ func (a *attachment) left(e exit) {
 			if d.tries > 0 {
 				a.held--
 			}
-			a.ledger.ack(d.DeliveryTag)
+			a.ack(d)
 			if d.verdict == quarantineNow {
 				c.metrics.quarantined.Inc()
 				c.metrics.givenUp(d.reason)
@@ -74,7 +75,8 @@ func (a *attachment) left(e exit) {
 		}
 		pause := retry.Jitter(exitPauses.Delay(d.tries), 0.2, c.rnd())
 		d.due = time.Now().Add(pause)
-		a.wait(d)
+		heap.Push(&a.unsent, d)
+		a.countWaiting()
 		reason := fmt.Sprintf("publishing to %q with key %q: %s", d.exit.Exchange, d.exit.RoutingKey, e.outcomes[i])
 		c.stuck.Store(&reason)
 		c.session.Logger.Error("message cannot leave, it is held and tried again", "queue", c.Queue, "message_id", cutText(d.msg.MessageID, 1<<10),
@@ -82,63 +84,5 @@ func (a *attachment) left(e exit) {
 	}
 	if a.held == 0 {
 		c.stuck.Store(nil)
-	}
-}
-
-// stop ends an attachment in good order: nothing new is taken, what waits goes back unspent, what is at work is waited
-// for, and its verdicts are carried out.
-func (a *attachment) stop() {
-	a.check(a.ch.Cancel(a.tag, true))
-	for _, d := range append(a.ready, a.waiting...) {
-		a.giveBack(d)
-	}
-	a.ready, a.waiting = nil, nil
-	for d := range a.deliveries { // what has been prefetched; the library closes it after the cancel
-		a.ledger.take(d.DeliveryTag)
-		a.giveBack(&delivery{Delivery: d})
-	}
-	a.finish()
-	a.flush()
-	a.closeChannel()
-}
-
-// finish waits for the workers and the last publishings.
-func (a *attachment) finish() {
-	var over <-chan time.Time
-	done := a.live.Done()
-	for a.publishExits(); a.busy > 0 || a.exits != nil; a.publishExits() {
-		select {
-		case ds := <-a.results:
-			a.busy--
-			a.settle(ds)
-		case e := <-a.exits:
-			a.left(e)
-		case <-done:
-			done, over = nil, time.After(lastSecond)
-		case <-over:
-			return // closing the channel gives back what is left
-		case <-a.link.broken:
-			return
-		}
-		for _, d := range a.waiting {
-			a.giveBack(d)
-		}
-		a.waiting = nil
-		a.flush()
-	}
-}
-
-// closeChannel gives back what the broker still counts as ours. The session goes on: others publish over it.
-func (a *attachment) closeChannel() {
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		_ = a.ch.Close() // an error says that it was closed already
-	}()
-	select {
-	case <-closed:
-	case <-a.link.broken:
-	case <-time.After(a.consumer.session.CloseTimeout):
-		a.link.fail(errors.New("the broker does not answer"))
 	}
 }

@@ -23,7 +23,10 @@ func roads(t testing.TB) map[string]*Consumer {
 	t.Helper()
 	s := NewSession(SessionConfig{Name: "service", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	consumers := map[string]*Consumer{}
-	for name, road := range map[string]Road{"in process": InProcess(mainQueue + "_error"), "lap": Lap(mainQueue+".retry", "dlx")} {
+	for name, road := range map[string]Road{
+		"in process": InProcess(mainQueue + "_error"), "lap": Lap(mainQueue+".retry", "dlx"),
+		"tiered": Tiered([]Tier{{time.Second, []string{mainQueue + ".retry"}}}, "dlx"),
+	} {
 		c, err := s.NewConsumer(ConsumerConfig{
 			Queue: mainQueue, Road: road, Policy: retry.Policy{MaxAttempts: 3},
 			Handler: func(context.Context, []*Message) ([]error, error) { return nil, nil },
@@ -49,8 +52,8 @@ func checkExits(t interface {
 		now := time.Now()
 		d.firstFailed = now
 		exits := map[string]*Publishing{"quarantine": c.quarantined(d, burial{reason: retry.ReasonMaxAttempts, class: retry.Unknown, err: cause, at: now})}
-		if c.Road.RetryQueue != "" {
-			exits["lap"] = c.lapCopy(d)
+		if c.Road.atBroker() {
+			exits["lap"] = c.lapCopy(d, mainQueue+".retry")
 		}
 		for exit, p := range exits {
 			onWire := *p
@@ -182,8 +185,8 @@ func TestWhatThePublisherRefusesLeavesBare(t *testing.T) {
 			d.prepare(mainQueue)
 			d.exit, d.verdict = c.quarantined(d, burial{reason: retry.ReasonValidation, class: retry.Validation, err: errors.New("no"), at: time.Now()}), quarantineNow
 			d.exit.RoutingKey = long
-			if c.Road.RetryQueue != "" && tag == 2 {
-				d.exit, d.verdict = c.lapCopy(d), lapByCopy
+			if c.Road.atBroker() && tag == 2 {
+				d.exit, d.verdict = c.lapCopy(d, mainQueue+".retry"), lapByCopy
 			}
 			a.ledger.take(tag)
 			ds = append(ds, d)
@@ -192,8 +195,8 @@ func TestWhatThePublisherRefusesLeavesBare(t *testing.T) {
 			errors.Join(&Unpublishable{Index: 0, Err: retry.Wrap(retry.Validation, errors.New("odd"))}, &Unpublishable{Index: 2, Err: errors.New("odder")}),
 			errors.New("no confirm")))
 		a.left(exit{deliveries: ds, outcomes: make([]Outcome, 3), err: refused})
-		if len(a.leaving) != 2 || a.leaving[0] != ds[0] || a.leaving[1] != ds[2] || len(a.waiting) != 1 || a.waiting[0] != ds[1] {
-			t.Fatalf("%s: %d leave, %d wait", road, len(a.leaving), len(a.waiting))
+		if len(a.leaving) != 2 || a.leaving[0] != ds[0] || a.leaving[1] != ds[2] || len(a.unsent) != 1 || a.unsent[0] != ds[1] {
+			t.Fatalf("%s: %d leave, %d wait", road, len(a.leaving), len(a.unsent))
 		}
 		for _, d := range a.leaving {
 			if err := fitForWire(d.exit); err != nil || string(d.exit.Body) != "body" || d.exit.MessageId != "m" || d.exit.DeliveryMode != amqp.Persistent || !d.exit.Mandatory {
@@ -210,13 +213,13 @@ func TestWhatThePublisherRefusesLeavesBare(t *testing.T) {
 		if first.Headers[HeaderParkReason] != retry.ReasonValidation || first.Headers[HeaderReplayCount] != int64(2) || first.Headers[HeaderAttempts] != int64(1) {
 			t.Errorf("%s: headers %v", road, first.Headers)
 		}
-		if last := ds[2].exit; ds[2].verdict == lapByCopy && (last.Exchange != "" || last.RoutingKey != c.Road.RetryQueue || last.Headers[headerAttempts] != int64(1)) {
+		if last := ds[2].exit; ds[2].verdict == lapByCopy && (last.Exchange != "" || last.RoutingKey != mainQueue+".retry" || last.Headers[headerAttempts] != int64(1)) {
 			t.Errorf("%s: laps to %q with key %q, %v", road, last.Exchange, last.RoutingKey, last.Headers)
 		}
 		ds = a.leaving
 		a.leaving = nil
 		a.left(exit{deliveries: ds[:1], outcomes: make([]Outcome, 1), err: &Unpublishable{Err: errors.New("still")}})
-		if len(a.leaving) != 0 || len(a.waiting) != 2 {
+		if len(a.leaving) != 0 || len(a.unsent) != 2 {
 			t.Errorf("%s: is tried again at once, without end", road)
 		}
 	}

@@ -29,8 +29,8 @@ const (
 	HeaderDropped          = "x-dropped-headers"    // names of foreign headers that were too large to keep
 )
 
-// headerAttempts marks a message that makes its lap as a copy of ours, because rejecting it is not safe: the executions
-// spent so far, an integer. It deliberately has no "x-": brokers treat such headers as theirs, differently in each version.
+// headerAttempts marks a message that makes its lap as a copy of ours, on the tiered road or because rejecting it is not
+// safe: the executions spent so far, an integer. It deliberately has no "x-": brokers treat such headers as theirs, differently in each version.
 const headerAttempts = "Banking-Attempts"
 
 // headerCorrelation marks a publishing whose messageId cannot tell its return from another's.
@@ -107,7 +107,14 @@ func withOurs(received, ours amqp.Table) amqp.Table {
 	for name := range ours {
 		delete(headers, name)
 	}
+	delete(headers, HeaderDropped)
 	shrink(headers)
+	if earlier := text(received, HeaderDropped); earlier != "" && republished(received) { // what was dropped on an earlier lap
+		if now := text(headers, HeaderDropped); now != "" {
+			earlier += ", " + now
+		}
+		headers[HeaderDropped] = plainText(earlier, 1<<10)
+	}
 	for name, value := range ours {
 		headers[name] = value
 	}

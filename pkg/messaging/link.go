@@ -21,6 +21,8 @@ type link struct {
 	generation uint64
 	address    string // host and vhost, without credentials
 
+	brokerMajor int // first number of the broker's version, 0 when it does not say
+
 	publishing, consuming *amqp.Connection
 	publishWire           *wire
 	publisher             *publisher
@@ -69,6 +71,7 @@ func (s *Session) open(ctx context.Context, uri amqp.URI) (*link, error) {
 		if l.consuming, _, err = l.dial(ctx, uri, "consume"); err != nil {
 			return err
 		}
+		l.brokerMajor = majorVersion(l.consuming.Properties["version"])
 		if l.publishing, l.publishWire, err = l.dial(ctx, uri, "publish"); err != nil {
 			return err
 		}

@@ -22,7 +22,8 @@ func logged(t *testing.T, body string, err error) map[string]any {
 	c.now = time.Now
 	d := &delivery{Delivery: amqp.Delivery{Body: []byte(body)}}
 	d.prepare(mainQueue)
-	c.failed(t.Context(), d, err)
+	d.err, d.class = err, c.classOf(err)
+	c.decide(d, c.now())
 	var line map[string]any
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 		t.Fatalf("%q: %v", out.String(), err)

@@ -42,15 +42,15 @@ func copyOf(d *delivery, headers amqp.Table) amqp.Publishing {
 	}
 }
 
-// lapCopy is the message on a lap that we make ourselves: to the retry queue, with the attempts it has spent and where it
-// came from in our own headers. All of the origin is written, because what stands beside our mark is believed later.
-func (c *Consumer) lapCopy(d *delivery) *Publishing {
+// lapCopy is the message on a lap that we make ourselves: to a queue that it comes back from, with the attempts it has spent
+// and where it came from in our own headers. All of the origin is written, because what stands beside our mark is believed later.
+func (c *Consumer) lapCopy(d *delivery, queue string) *Publishing {
 	ours := amqp.Table{
 		headerAttempts:      int64(d.attempt),
 		HeaderFirstFailedAt: stamp(d.firstFailed),
 	}
 	d.origin().write(ours)
-	return &Publishing{RoutingKey: c.Road.RetryQueue, Mandatory: true, Publishing: copyOf(d, withOurs(d.Headers, ours))}
+	return &Publishing{RoutingKey: queue, Mandatory: true, Publishing: copyOf(d, withOurs(d.Headers, ours))}
 }
 
 // quarantined is the message as it goes to the parking lot or the error queue.
@@ -94,7 +94,7 @@ func (c *Consumer) bareExit(d *delivery) *Publishing {
 			headers[name] = cutText(value, maxShort)
 		}
 	}
-	p := &Publishing{Exchange: d.exit.Exchange, RoutingKey: c.Road.RetryQueue, Mandatory: true, Publishing: copyOf(d, headers)}
+	p := &Publishing{Exchange: d.exit.Exchange, RoutingKey: d.exit.RoutingKey, Mandatory: true, Publishing: copyOf(d, headers)}
 	if d.verdict == quarantineNow {
 		p.RoutingKey = cmp.Or(c.Road.QuarantineKey, c.Queue)
 	}

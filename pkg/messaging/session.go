@@ -40,6 +40,7 @@ type Session struct {
 	uris       []amqp.URI
 	urlError   error
 	generation uint64 // of the last link; Run's own
+	turns      turns  // of the consumers' batches
 
 	m         sync.Mutex
 	link      *link         // nil while there is none
@@ -67,7 +68,7 @@ func NewSession(c SessionConfig) *Session {
 	c.CheckInterval = cmp.Or(c.CheckInterval, 30*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	c.Metrics = cmp.Or(c.Metrics, NewMetrics())
-	s := &Session{SessionConfig: c, changed: make(chan struct{}), lost: errors.New("not started")}
+	s := &Session{SessionConfig: c, turns: newTurns(), changed: make(chan struct{}), lost: errors.New("not started")}
 	for i, url := range c.URLs {
 		uri, err := amqp.ParseURI(url)
 		if err != nil {

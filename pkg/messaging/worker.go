@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/banking/pkg/retry"
-	"github.com/go-json-experiment/json"
 )
 
 // batch is what a worker handles at once, and the attachment that waits for the verdicts.
@@ -16,30 +15,57 @@ type batch struct {
 	deliveries []*delivery
 }
 
-// handle reaches a verdict on every delivery of a batch.
+// handle runs a batch and reaches a verdict on every delivery of it.
 func (c *Consumer) handle(live context.Context, b *batch) {
 	defer func() { b.owner.results <- b.deliveries }()
+	for _, d := range b.deliveries {
+		d.err, d.verdict = nil, none
+	}
+	if c.run(live, b) {
+		c.judge(live, b.deliveries)
+	}
+}
+
+// run runs a batch when it is its turn. It answers false when that never came: the deliveries go back as they are.
+func (c *Consumer) run(live context.Context, b *batch) bool {
+	suspect := b.deliveries[0].suspect
+	if c.session.turns.begin(live, suspect) != nil {
+		return false // we stop
+	}
+	defer c.session.turns.end(suspect)
 	select {
 	case <-b.owner.link.broken:
-		return // its deliveries have been requeued by the broker
+		return false // the broker has put them back already
 	default:
 	}
-	var left []*delivery
-	for _, d := range b.deliveries {
-		d.verdict = none
-		if first := d.prepare(c.Queue); first && d.past.nonsense {
-			c.metrics.nonsense.Inc()
+	if suspect {
+		c.runSuspect(live, b.deliveries[0], b.owner.link.brokerMajor)
+	} else {
+		c.execute(live, b.deliveries)
+	}
+	return true
+}
+
+// execute takes deliveries through the handler, in as few transactions as it can. Each ends with its error, or nil.
+func (c *Consumer) execute(live context.Context, ds []*delivery) {
+	left := make([]*delivery, 0, len(ds))
+	for _, d := range ds {
+		c.readHeaders(d)
+		d.prepare(c.Queue)
+		if d.err = d.wrong; d.err == nil {
+			left = append(left, d)
 		}
-		if d.wrong != nil {
-			c.failed(live, d, d.wrong)
-			continue
-		}
-		left = append(left, d)
 	}
 	for len(left) > 0 {
 		var round []*delivery
 		round, left = distinct(left)
-		c.execute(live, round)
+		c.transact(live, round)
+	}
+}
+
+func (c *Consumer) readHeaders(d *delivery) {
+	if first := d.readHeaders(c.Queue); first && d.past.nonsense {
+		c.metrics.nonsense.Inc()
 	}
 }
 
@@ -65,27 +91,21 @@ const (
 	conflictPause = 5 * time.Millisecond
 )
 
-// execute runs deliveries through the handler, as one transaction if it can be.
-func (c *Consumer) execute(live context.Context, ds []*delivery) {
+// transact runs deliveries through the handler, as one transaction if it can be.
+func (c *Consumer) transact(live context.Context, ds []*delivery) {
 	for try := 1; ; try++ {
 		errs, whole := c.call(live, ds)
 		if whole != nil && len(ds) > 1 && !(c.classOf(whole) == retry.Conflict && try <= conflictTries) {
-			c.split(live, ds)
+			c.split(live, ds, whole)
 			return
 		}
 		var conflicts []*delivery
 		for i, d := range ds {
-			err := whole
-			if whole == nil {
-				err = errs[i]
+			if d.err = whole; whole == nil {
+				d.err = errs[i]
 			}
-			switch {
-			case err == nil:
-				d.verdict = done
-			case try <= conflictTries && c.classOf(err) == retry.Conflict:
+			if d.err != nil && try <= conflictTries && c.classOf(d.err) == retry.Conflict {
 				conflicts = append(conflicts, d)
-			default:
-				c.failed(live, d, err)
 			}
 		}
 		if len(conflicts) == 0 {
@@ -100,38 +120,30 @@ func (c *Consumer) execute(live context.Context, ds []*delivery) {
 	}
 }
 
-// split handles the deliveries of a failed batch one by one, so that one bad message does not cost its neighbours an
-// attempt. Two in a row for which a dependency did not answer are enough to know that the rest would wait in vain too.
-func (c *Consumer) split(live context.Context, ds []*delivery) {
-	unanswered := 0
-	var last error
+// split handles the deliveries of a batch that failed as a whole one by one, so that one bad message does not cost its
+// neighbours an attempt. Where a dependency does not answer that would be waiting in vain: it stops when the dependency is
+// known to be down, and otherwise after two in a row.
+func (c *Consumer) split(live context.Context, ds []*delivery, whole error) {
+	last, silent := whole, 0
+	if unanswered(c.classOf(whole)) && c.dampers.dependencyDown(live) {
+		silent = 2
+	}
 	for _, d := range ds {
-		if unanswered == 2 {
-			c.failed(live, d, last)
+		if silent == 2 {
+			d.err = last
 			continue
 		}
-		errs, whole := c.call(live, []*delivery{d})
-		last = whole
-		if whole == nil {
-			last = errs[0]
-		}
-		switch class := c.classOf(last); {
-		case last == nil:
-			d.verdict = done
-			unanswered = 0
-		case class == retry.Conflict:
-			c.execute(live, []*delivery{d})
-			unanswered = 0
-		default:
-			c.failed(live, d, last)
-			if class == retry.Timeout || class == retry.RateLimited {
-				unanswered++
-			} else {
-				unanswered = 0
-			}
+		c.transact(live, []*delivery{d})
+		if last = d.err; unanswered(c.classOf(last)) {
+			silent++
+		} else {
+			silent = 0
 		}
 	}
 }
+
+// unanswered says whether a failure is that of a dependency which gave no answer, or only that it is busy.
+func unanswered(class retry.Class) bool { return class == retry.Timeout || class == retry.RateLimited }
 
 // call calls the handler once, with its deadline. A panic is an error of class UNKNOWN.
 func (c *Consumer) call(live context.Context, ds []*delivery) (errs []error, whole error) {
@@ -155,74 +167,4 @@ func (c *Consumer) call(live context.Context, ds []*delivery) (errs []error, who
 		whole = retry.Errorf(retry.Unknown, "the handler answered %d results for %d messages", len(errs), len(ds))
 	}
 	return errs, whole
-}
-
-func (c *Consumer) classOf(err error) retry.Class { return retry.ClassOf(err, c.Classifiers...) }
-
-// failed decides what becomes of a delivery whose attempt failed, and says so in one line of log.
-func (c *Consumer) failed(live context.Context, d *delivery, err error) {
-	class := c.classOf(err)
-	permanent := class == retry.Validation || class == retry.Invariant
-	switch {
-	case live.Err() != nil && !permanent:
-		class = retry.Cancelled // whatever it looks like, we ended it
-	case class == retry.Cancelled && live.Err() == nil:
-		class = retry.Unknown // nobody stopped us: giving it back would come round at once, again and again
-	}
-	now := c.now()
-	decision := c.Policy.Decide(retry.Failure{Class: class, Attempt: d.attempt, Age: d.age(now)}, c.rnd)
-	if decision.Action != retry.LeaveAlone && (d.firstFailed.IsZero() || absurd(d.firstFailed, now)) {
-		d.firstFailed = now
-	}
-	log := c.session.Logger.With("queue", c.Queue, "class", class, "attempt", d.attemptOf(c.Policy.MaxAttempts),
-		"message_id", cutText(d.msg.MessageID, 1<<10), "transfer_id", cutText(transferOf(d.msg.Envelope), 1<<10), "trace_id", traceID(d.msg.TraceParent),
-		"error", plainText(err.Error(), maxLastError))
-	switch decision.Action {
-	case retry.LeaveAlone:
-		d.verdict = giveBack
-		log.Info("attempt cancelled, message given back")
-		return
-	case retry.Retry:
-		c.retry(d, now, decision.Delay)
-		log.Warn("attempt failed, message will be retried", "next_delay", decision.Delay)
-	case retry.Quarantine:
-		d.verdict, d.reason = quarantineNow, decision.Reason
-		d.exit = c.quarantined(d, burial{reason: decision.Reason, class: class, err: err, at: now})
-		log.Error("attempt failed, message is quarantined", "reason", decision.Reason)
-	}
-	c.metrics.failed(class)
-}
-
-// retry puts a delivery on its road to the next attempt.
-func (c *Consumer) retry(d *delivery, now time.Time, delay time.Duration) {
-	switch {
-	case c.Road.RetryQueue == "":
-		d.verdict = retryHere
-		d.due = now.Add(delay)
-	case d.past.rejectable:
-		d.verdict = lapByReject
-	default:
-		d.verdict = lapByCopy
-		d.exit = c.lapCopy(d)
-	}
-}
-
-// transferOf is the transfer that a message is about, for the log: its correlation id, else what data says.
-func transferOf(e Envelope) string {
-	if e.CorrelationID != "" {
-		return e.CorrelationID
-	}
-	var data struct {
-		TransferID string `json:"transferId"`
-	}
-	_ = json.Unmarshal(e.Data, &data) // data of another kind names no transfer
-	return data.TransferID
-}
-
-// traceID is the second part of a W3C traceparent.
-func traceID(traceParent string) string {
-	if traceParent == "" {
-		return ""
-	}
-	return traceParent[3:35]
 }

@@ -33,6 +33,20 @@ func FullJitter(d time.Duration, u float64) time.Duration {
 	return scale(d, u)
 }
 
+// EqualJitter picks a delay in [d/2, d) by u in [0, 1): spread like FullJitter, but never soon, for a dependency that needs
+// some rest at any rate.
+func EqualJitter(d time.Duration, u float64) time.Duration {
+	return scale(d, 0.5+u/2)
+}
+
+// Decorrelated picks the delay after the previous one in [base, 3·previous), at most limit, by u in [0, 1). The series grows
+// by chance, so that callers that failed together drift apart more with every try. The first one has no previous: pass 0.
+func Decorrelated(previous, base, limit time.Duration, u float64) time.Duration {
+	base = max(base, 0)
+	span := 3*float64(max(previous, base)) - float64(base)
+	return min(scale(1, float64(base)+u*span), max(limit, 0))
+}
+
 // Jitter spreads d by ± share of it, by u in [0, 1). It is for messages: a delay stays near what the policy says.
 func Jitter(d time.Duration, share, u float64) time.Duration {
 	return scale(d, 1+share*(2*u-1))

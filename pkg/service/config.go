@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/banking/pkg/retry"
 	"github.com/jackc/pgx/v5/pgxpool"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -56,10 +57,25 @@ type MessagingConfig struct {
 	BatchSize      int           `env:"BATCH_SIZE" envDefault:"64" desc:"messages handled in one transaction, 1 to 65535; never more than CONSUMER_PREFETCH"`
 	BatchWait      time.Duration `env:"BATCH_WAIT" envDefault:"1ms" desc:"wait for more messages once there is one, up to 1s"`
 	RetryClassify  Switch        `env:"RETRY_CLASSIFY" envDefault:"on" desc:"off retries every failure alike: the anti-pattern, for comparison"`
+	Breaker        Switch        `env:"BREAKER" envDefault:"on" desc:"off: a consumer whose messages all fail goes on spending their attempts"`
+	RetryBudget    Switch        `env:"RETRY_BUDGET" envDefault:"on" desc:"off: retries may be any share of a consumer's work"`
+	RateLimit      float64       `env:"CONSUMER_RATE_LIMIT" envDefault:"0" desc:"messages a consumer starts per second, fewer while they are RATE_LIMITED; 0 is no limit"`
 	MaxAge         time.Duration `env:"MAX_AGE" envDefault:"24h" desc:"a message that fails when older than this is given up"`
 	NotFoundMaxAge time.Duration `env:"NOT_FOUND_MAX_AGE" envDefault:"5m" desc:"the same, when what it refers to is not there"`
 	InboxRetention time.Duration `env:"INBOX_RETENTION" envDefault:"720h" desc:"how long handled message ids are remembered; must exceed MAX_AGE"`
 	QueueType      string        `env:"QUEUE_TYPE" envDefault:"quorum" desc:"quorum or classic"`
+	Faults         Switch        `env:"FAULTS" envDefault:"off" desc:"on lets the admin make this service fail, hang or exit (/admin/faults): for exercises and tests only"`
+}
+
+// maxRateLimit is beyond what any consumer does in a second, and below what is a slip.
+const maxRateLimit = 1e6
+
+// BreakerConfig is the breaker of each consumer, nil when it is off.
+func (c MessagingConfig) BreakerConfig() *retry.BreakerConfig {
+	if !c.Breaker {
+		return nil
+	}
+	return &retry.BreakerConfig{}
 }
 
 // Validate implements Validator.
@@ -76,6 +92,7 @@ func (c MessagingConfig) Validate() (wrong []Invalid) {
 	demand(c.Concurrency >= 1 && c.Concurrency <= 64, "CONSUMER_CONCURRENCY", "a whole number from 1 to 64")
 	demand(c.BatchSize >= 1 && c.BatchSize <= 65535, "BATCH_SIZE", "a whole number from 1 to 65535")
 	demand(c.BatchWait >= 0 && c.BatchWait <= time.Second, "BATCH_WAIT", "a duration from 0s to 1s")
+	demand(c.RateLimit >= 0 && c.RateLimit <= maxRateLimit, "CONSUMER_RATE_LIMIT", "a number from 0 to 1000000")
 	demand(c.MaxAge > 0, "MAX_AGE", "a duration above 0")
 	demand(c.NotFoundMaxAge > 0, "NOT_FOUND_MAX_AGE", "a duration above 0")
 	demand(c.InboxRetention > c.MaxAge, "INBOX_RETENTION",

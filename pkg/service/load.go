@@ -120,6 +120,9 @@ func unparsed(err error, fields []variable) (wrong []Invalid) {
 }
 
 func wantedOf(t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	switch t {
 	case reflect.TypeFor[time.Duration]():
 		return "a duration such as 500ms, 5s or 24h"

@@ -36,7 +36,7 @@ func TestLoadFillsDefaultsAndOwnVariables(t *testing.T) {
 		Config: Config{HTTPAddr: "127.0.0.1:8081", LogLevel: slog.LevelInfo, LogFormat: "text", ShutdownGrace: 15 * time.Second},
 		MessagingConfig: MessagingConfig{
 			DatabaseURL: "postgres://u:secret1@h/db", AMQPURLs: BrokerURLs{"amqp://u:secret2@h1", "amqps://u:secret2@h2:5671/v"},
-			Prefetch: 256, Concurrency: 2, BatchSize: 64, BatchWait: time.Millisecond,
+			Prefetch: 256, Concurrency: 2, BatchSize: 64, BatchWait: time.Millisecond, Breaker: true, RetryBudget: true,
 			RetryClassify: false, MaxAge: 90 * time.Minute, NotFoundMaxAge: 5 * time.Minute,
 			InboxRetention: 720 * time.Hour, QueueType: "quorum",
 		},
@@ -96,7 +96,8 @@ func TestLoadRefusesSingleValues(t *testing.T) {
 		"AMQP_URL=amqp://u:topsecret@h/?heartbeat=abc", "AMQP_URL=amqp://h/?channel_max=-1x", "AMQP_URL=amqp://u:topsecret@h:99999/",
 		"AMQP_URL=amqp://h:0/", "AMQP_URL=amqp://h1,amqp://u:topsecret@h2:65536", "AMQP_URL=amqp://u:topsecret@h h/",
 		"CONSUMER_PREFETCH=0", "CONSUMER_PREFETCH=65536", "CONSUMER_CONCURRENCY=0", "CONSUMER_CONCURRENCY=65", "BATCH_SIZE=65536",
-		"BATCH_SIZE=1.5", "BATCH_WAIT=-1ms", "BATCH_WAIT=2s", "RETRY_CLASSIFY=ON", "MAX_AGE=0s", "MAX_AGE=720h", "NOT_FOUND_MAX_AGE=0s",
+		"BATCH_SIZE=1.5", "BATCH_WAIT=-1ms", "BATCH_WAIT=2s", "RETRY_CLASSIFY=ON", "BREAKER=yes", "RETRY_BUDGET=1", "CONSUMER_RATE_LIMIT=-1",
+		"CONSUMER_RATE_LIMIT=1e9", "CONSUMER_RATE_LIMIT=NaN", "CONSUMER_RATE_LIMIT=fast", "MAX_AGE=0s", "MAX_AGE=720h", "NOT_FOUND_MAX_AGE=0s",
 		"INBOX_RETENTION=24h", "QUEUE_TYPE=Quorum", "RETRY_INTERVALS=1s,x",
 	} {
 		name, _, _ := strings.Cut(assignment, "=")
@@ -121,6 +122,7 @@ func TestLoadAcceptsTheirForms(t *testing.T) {
 		"DATABASE_URL=postgres://u:p@h1:5432,h2:5433/db?target_session_attrs=any", "DATABASE_URL=host=h1,h2 port=5432,5433 user=u dbname=db",
 		"AMQP_URL=amqp://u:p%40@h:5672/%2Fv",
 		"AMQP_URL=amqp://h:65535/?heartbeat=30", "AMQP_URL=amqp://[::1]", "LOG_LEVEL=DEBUG", "QUEUE_TYPE=classic",
+		"BREAKER=off", "RETRY_BUDGET=off", "CONSUMER_RATE_LIMIT=0.5",
 	} {
 		if _, err := Load[exampleConfig](append(slices.Clone(complete), assignment), exampleDefaults); err != nil {
 			t.Errorf("%s: %v", assignment, err)

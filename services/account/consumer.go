@@ -2,10 +2,13 @@ package main
 
 import (
 	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/fault"
+	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/quarantine"
 	"example.com/banking/pkg/retry"
 	"example.com/banking/services/account/ledger"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // requestQueue is one queue of account and the one type of request that travels through it.
@@ -56,8 +59,8 @@ func read(m *messaging.Message, kind ledger.Kind) (command, error) {
 }
 
 // consumerConfig says how a request queue is consumed. A failed request waits in this process, RETRY_INTERVALS long, and is given
-// up into its queue's error queue.
-func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler) messaging.ConsumerConfig {
+// up into its queue's error queue. The database is all that the handlers depend on.
+func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler, pool *pgxpool.Pool, faults *fault.Points) messaging.ConsumerConfig {
 	return messaging.ConsumerConfig{
 		Queue:       queue.name,
 		Handler:     handler,
@@ -68,7 +71,13 @@ func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler) m
 		Concurrency: cfg.Concurrency,
 		BatchSize:   cfg.BatchSize,
 		BatchWait:   cfg.BatchWait,
+		Faults:      faults,
 		Grace:       cfg.ShutdownGrace / 3, // the rest is for HTTP before them, the relay and the pool after them
+		Breaker:     cfg.BreakerConfig(),
+		Budget:      bool(cfg.RetryBudget),
+		RateLimit:   cfg.RateLimit,
+		Probe:       pool.Ping,
+		Starts:      inbox.NewStarts(pool),
 	}
 }
 

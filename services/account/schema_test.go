@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"example.com/banking/internal/testenv"
+	"example.com/banking/pkg/fault/control"
 	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
@@ -37,10 +38,12 @@ func TestMigratedTablesAreThoseOfTheirPackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = wanted.Close(t.Context()) }()
-	for table, schema := range map[string]string{"inbox": inbox.Schema, "outbox": outbox.Schema, "quarantine_audit": quarantine.Schema} {
+	for _, schema := range []string{inbox.Schema, outbox.Schema, quarantine.Schema, control.Schema} {
 		if _, err := wanted.Exec(t.Context(), schema); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for _, table := range []string{"inbox", "starts", "outbox", "quarantine_audit", "faults"} {
 		rows, _ := wanted.Query(t.Context(), describeTable, table)
 		want, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {

@@ -2,10 +2,13 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/service"
@@ -98,12 +101,13 @@ func TestEveryWrongVariableIsNamedAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := service.Load[config]([]string{
 		"HTTP_ADDR=nowhere", "AMQP_URL=http://x", "RETRY_DELAY=0s", "MAX_ATTEMPTS=0", "SAGA_TIMEOUT=-1s", "BATCH_SIZE=many",
+		"RETRY_PROFILE=Tiered", "RETRY_TIERS=5s,1s", "RETRY_JITTER=1",
 	}, defaults)
 	var wrong *service.ConfigError
 	if !errors.As(err, &wrong) {
 		t.Fatalf("error is %v", err)
 	}
-	for _, name := range []string{"HTTP_ADDR", "DATABASE_URL", "AMQP_URL", "RETRY_DELAY", "MAX_ATTEMPTS", "SAGA_TIMEOUT", "BATCH_SIZE"} {
+	for _, name := range []string{"HTTP_ADDR", "DATABASE_URL", "AMQP_URL", "RETRY_DELAY", "MAX_ATTEMPTS", "SAGA_TIMEOUT", "BATCH_SIZE", "RETRY_PROFILE", "RETRY_TIERS", "RETRY_JITTER"} {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("%s is not named in %v", name, err)
 		}
@@ -126,7 +130,111 @@ func TestDefaultConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.HTTPAddr != "127.0.0.1:8082" || cfg.RetryDelay.String() != "5s" || cfg.MaxAttempts != 3 || cfg.SagaTimeout.String() != "15m0s" {
+	if cfg.HTTPAddr != "127.0.0.1:8082" || cfg.RetryDelay.String() != "5s" || cfg.RetryProfile != "lap" || cfg.policy().MaxAttempts != 3 || cfg.SagaTimeout.String() != "15m0s" {
 		t.Errorf("defaults are %+v", cfg)
+	}
+}
+
+// load is the configuration with the settings beside what is required.
+func load(settings ...string) (config, error) {
+	return service.Load[config](append([]string{"DATABASE_URL=postgres://h/d", "AMQP_URL=amqp://h"}, settings...), defaults)
+}
+
+func TestRetryProfilesHaveTheirOwnAttempts(t *testing.T) {
+	t.Parallel()
+	for settings, want := range map[string]struct {
+		attempts int
+		delays   string
+	}{
+		"":                                     {3, "[5s]"},
+		"RETRY_PROFILE=lap":                    {3, "[5s]"},
+		"RETRY_PROFILE=lap MAX_ATTEMPTS=4":     {4, "[5s]"},
+		"RETRY_PROFILE=tiered":                 {5, "[5s 30s 5m0s]"},
+		"RETRY_PROFILE=tiered MAX_ATTEMPTS=":   {5, "[5s 30s 5m0s]"},
+		"RETRY_PROFILE=tiered MAX_ATTEMPTS=3":  {3, "[5s 30s 5m0s]"},
+		"RETRY_PROFILE=tiered RETRY_TIERS=10s": {5, "[10s]"},
+	} {
+		cfg, err := load(strings.Fields(settings)...)
+		if err != nil {
+			t.Errorf("%q: %v", settings, err)
+			continue
+		}
+		if p := cfg.policy(); p.MaxAttempts != want.attempts || fmt.Sprint(p.Delays) != want.delays || p.Jitter != 0 {
+			t.Errorf("%q: %+v, want %+v", settings, p, want)
+		}
+		lapping := cfg.RetryProfile == "lap"
+		if road := cfg.road(); (road.RetryQueue == "") == lapping || (len(road.Tiers) == 0) != lapping {
+			t.Errorf("%q: %+v", settings, road)
+		}
+	}
+}
+
+func TestWrongRetrySettingsSayWhatIsWanted(t *testing.T) {
+	t.Parallel()
+	for settings, want := range map[string]string{
+		"RETRY_PROFILE=LAP":  `RETRY_PROFILE="LAP": wanted lap or tiered`,
+		"RETRY_TIERS=0s":     "1 to 10 durations from 1ms to 24h",
+		"RETRY_TIERS=1500us": "in whole milliseconds",
+		"RETRY_TIERS=25h":    "from 1ms to 24h",
+		"RETRY_TIERS=5s,5s":  "each longer than the one before",
+		"RETRY_TIERS=30s,5s": "each longer than the one before",
+		"RETRY_TIERS=5,30":   "durations separated by commas",
+		"RETRY_TIERS=5s,":    "durations separated by commas",
+		"RETRY_TIERS=1s,2s,3s,4s,5s,6s,7s,8s,9s,10s,11s": "1 to 10 durations",
+		"RETRY_JITTER=-0.1":                   `RETRY_JITTER="-0.1": wanted a number from 0 to 0.9`,
+		"RETRY_JITTER=1":                      "a number from 0 to 0.9",
+		"RETRY_JITTER=NaN":                    "a number from 0 to 0.9",
+		"RETRY_JITTER=20%":                    "a number",
+		"MAX_ATTEMPTS=0":                      "1 to 100",
+		"MAX_ATTEMPTS=101":                    "1 to 100",
+		"MAX_ATTEMPTS=many":                   `MAX_ATTEMPTS="many": wanted a whole number`,
+		"RETRY_PROFILE=tiered MAX_ATTEMPTS=0": "1 to 100",
+		"RETRY_PROFILE=lap RETRY_TIERS=now":   "durations separated by commas",
+	} {
+		if _, err := load(strings.Fields(settings)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", settings, err, want)
+		}
+	}
+	for _, settings := range []string{"RETRY_TIERS=1ms", "RETRY_TIERS=1s,24h", "RETRY_JITTER=0", "RETRY_JITTER=0.9", "MAX_ATTEMPTS=1", "MAX_ATTEMPTS=100"} {
+		if _, err := load(settings); err != nil {
+			t.Errorf("%s: %v", settings, err)
+		}
+	}
+}
+
+// The reference page says what an operator who changes nothing gets.
+func TestReferencePageHasTheDefaults(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/reference/failure-policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lapping, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rising, err := load("RETRY_PROFILE=tiered")
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := func(d time.Duration) string {
+		return strings.TrimPrefix(contract.RetryTierQueue(d), contract.AccountEventsRetry+".")
+	}
+	var waits, boxes []string
+	for _, delay := range rising.RetryTiers {
+		waits = append(waits, short(delay))
+	}
+	for _, tier := range rising.road().Tiers {
+		box := strings.ReplaceAll(strings.Join(tier.Queues, " · "), contract.AccountEventsRetry, "")
+		boxes = append(boxes, fmt.Sprintf(`[".retry%s"]`, box))
+	}
+	last := waits[len(waits)-1]
+	for _, want := range append(boxes,
+		fmt.Sprintf("| transfer, `lap` | %s each | %d |", short(lapping.RetryDelay), lapping.policy().MaxAttempts),
+		fmt.Sprintf("| transfer, `tiered` | %s and then %s each, spread by ±%.0f %% | %d |", strings.Join(waits, ", "), last, 100*rising.RetryJitter, rising.policy().MaxAttempts),
+	) {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page does not say %s", want)
+		}
 	}
 }

@@ -45,7 +45,11 @@ func quarantineConfig(cfg config, c quarantine.Config) quarantine.Config {
 	}
 	c.Consumed = []string{contract.AccountEventsQueue}
 	c.Exchanges = []string{contract.EventsExchange}
-	c.LongestRoad = quarantine.LongestRoad(cfg.policy())
+	road := cfg.policy()
+	if cfg.RetryProfile == tiered {
+		road.Jitter = cfg.RetryJitter // which the queues have, and the policy does not
+	}
+	c.LongestRoad = quarantine.LongestRoad(road)
 	c.Parse = func(m *messaging.Message) error {
 		_, err := parseEvent(m)
 		return err

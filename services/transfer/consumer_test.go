@@ -132,6 +132,30 @@ func TestPoisonMessageIsParkedAfterThreeAttempts(t *testing.T) {
 	b.nothingParked()
 }
 
+// The same in the tiered profile: five attempts, each wait longer than the one before.
+func TestPoisonMessageIsParkedAfterFiveAttemptsInTheTieredProfile(t *testing.T) {
+	t.Parallel()
+	b := startBank(t, "RETRY_PROFILE=tiered", "RETRY_TIERS=100ms,200ms,300ms", "RETRY_JITTER=0")
+	body := []byte(`{"messageId":"poison-1","type":"Accounts.Account.Debited","data":{"transferId":"not-a-real-id"}}`)
+	for range 2 {
+		published := time.Now()
+		b.publishRaw(contract.EventsExchange, "accounts.account.debited", amqp.Publishing{MessageId: "poison-1", Body: body})
+		d := b.parked()
+		if took := time.Since(published); took < 900*time.Millisecond {
+			t.Errorf("parked after %s, before waits of 100, 200, 300 and 300 ms", took)
+		}
+		if !bytes.Equal(d.Body, body) || d.RoutingKey != "accounts.account.debited" {
+			t.Errorf("parked under %q: %s", d.RoutingKey, d.Body)
+		}
+		checkHeaders(t, d, map[string]string{
+			"x-attempts": "5", "x-park-reason": "MAX_ATTEMPTS", "x-error-class": "NOT_FOUND", "x-service": "transfer",
+			"x-origin-queue": contract.AccountEventsQueue, "x-origin-exchange": contract.EventsExchange, "x-origin-routing-key": "accounts.account.debited",
+		})
+		b.settled()
+	}
+	b.nothingParked()
+}
+
 func checkHeaders(t *testing.T, d amqp.Delivery, want map[string]string) {
 	t.Helper()
 	for name, value := range want {
@@ -220,26 +244,59 @@ func TestSameMessageIDWithAnotherPayloadIsParked(t *testing.T) {
 	}
 }
 
-// The answer may be there before the transfer can be seen: it waits on its laps.
+// The answer may be there before the transfer can be seen: it waits for its next attempt, in either profile, and then applies.
 func TestEventBeforeItsTransfer(t *testing.T) {
 	t.Parallel()
-	b := startBank(t, "RETRY_DELAY=300ms", "MAX_ATTEMPTS=100")
-	o := newOrder()
-	asked := newTransfer{Source: o.source, Destination: o.destination, Money: contract.Money{Minor: 2500, Currency: "EUR"}}
-	early, err := newAccepted(t.Context(), asked, nil)
-	b.must(err)
-	e := tells(transferView{ID: early.id, SourceAccountID: o.source, DestinationAccountID: o.destination, AmountMinor: 2500, Currency: "EUR"}, contract.AccountDebited)
-	b.twice(e)
-	b.eventually("the event is on its lap", func() bool {
-		ready, _ := b.env.QueueDepth(t, contract.AccountEventsRetry)
-		return ready > 0
-	})
-	_, _, err = (&store{pool: b.db}).accept(t.Context(), early)
-	b.must(err)
-	b.awaitStatus(early.id, "DEBITED")
-	b.awaitSent(early.id, 2)
-	b.settled()
-	b.nothingParked()
+	for profile, c := range map[string]struct{ delay, waitsIn string }{
+		"lap":    {"RETRY_DELAY=300ms", contract.AccountEventsRetry},
+		"tiered": {"RETRY_TIERS=300ms", contract.RetryTierQueue(300 * time.Millisecond)},
+	} {
+		t.Run(profile, func(t *testing.T) {
+			t.Parallel()
+			// The usual attempts would do for the two seconds of a late commit; these do on any machine.
+			b := startBank(t, "RETRY_PROFILE="+profile, "RETRY_JITTER=0", "MAX_ATTEMPTS=100", c.delay)
+			o := newOrder()
+			asked := newTransfer{Source: o.source, Destination: o.destination, Money: contract.Money{Minor: 2500, Currency: "EUR"}}
+			early, err := newAccepted(t.Context(), asked, nil)
+			b.must(err)
+			e := tells(transferView{ID: early.id, SourceAccountID: o.source, DestinationAccountID: o.destination, AmountMinor: 2500, Currency: "EUR"}, contract.AccountDebited)
+			b.twice(e)
+			b.eventually("the event waits", func() bool {
+				ready, _ := b.env.QueueDepth(t, c.waitsIn)
+				return ready > 0
+			})
+			_, _, err = (&store{pool: b.db}).accept(t.Context(), early)
+			b.must(err)
+			b.awaitStatus(early.id, "DEBITED")
+			b.awaitSent(early.id, 2)
+			b.eventually("nothing waits any more", func() bool {
+				ready, _ := b.env.QueueDepth(t, c.waitsIn)
+				return ready == 0
+			})
+			b.settled()
+			b.nothingParked()
+			if facts := b.get(early.id).facts(); !slices.Equal(facts, []string{"DEBITED", "REQUESTED"}) {
+				t.Errorf("facts %v", facts)
+			}
+		})
+	}
+}
+
+// Nobody asks forever: an answer about a transfer that never comes is given up when it is no longer young.
+func TestEventWithoutItsTransferIsGivenUp(t *testing.T) {
+	t.Parallel()
+	b := startBank(t, "RETRY_DELAY=100ms", "MAX_ATTEMPTS=100", "NOT_FOUND_MAX_AGE=1s")
+	published := time.Now()
+	body := fmt.Appendf(nil, `{"messageId":"early","type":"Accounts.Account.Debited","occurredAt":%q,"data":{"transferId":%q}}`, published.UTC().Format(time.RFC3339Nano), uuid.NewString())
+	b.publishRaw(contract.EventsExchange, "accounts.account.debited", amqp.Publishing{Body: body})
+	d := b.parked()
+	if took := time.Since(published); took < time.Second {
+		t.Errorf("given up after %s", took)
+	}
+	if attempts, _ := d.Headers["x-attempts"].(int64); attempts < 2 {
+		t.Errorf("given up after %d attempts", attempts)
+	}
+	checkHeaders(t, d, map[string]string{"x-park-reason": "NOT_FOUND_AGED", "x-error-class": "NOT_FOUND"})
 }
 
 // Somebody deletes the parking lot. A message that belongs there is not lost: it is kept until the queue is back.
@@ -368,5 +425,31 @@ func TestTopologyIsTheContracts(t *testing.T) {
 	b.publishRaw("", "transfer.account-events", amqp.Publishing{Expiration: "1", Body: []byte("expired")})
 	if d := b.parked(); string(d.Body) != "expired" {
 		t.Errorf("parked %s", d.Body)
+	}
+}
+
+// An operator who sees the tiered profile finds one queue for each wait and what its jitter makes of it, and the lap's still there.
+func TestTiersAreTheContracts(t *testing.T) {
+	t.Parallel()
+	b := startBank(t, "RETRY_PROFILE=tiered")
+	want := map[string]float64{
+		"": 5000, ".4s": 4000, ".5s": 5000, ".6s": 6000, ".24s": 24000, ".30s": 30000, ".36s": 36000, ".4m": 240000, ".5m": 300000, ".6m": 360000,
+	}
+	for _, q := range b.env.Queues(t) {
+		name, ours := strings.CutPrefix(q.Name, "transfer.account-events.retry")
+		if !ours {
+			continue
+		}
+		args := map[string]any{
+			"x-queue-type": "quorum", "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "transfer.account-events", "x-message-ttl": want[name],
+			"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish", "x-delivery-limit": 2147483647.0,
+		}
+		if fmt.Sprint(q.Arguments) != fmt.Sprint(args) {
+			t.Errorf("%s has %v, want %v", q.Name, q.Arguments, args)
+		}
+		delete(want, name)
+	}
+	if len(want) > 0 {
+		t.Errorf("missing: %v", want)
 	}
 }

@@ -1,0 +1,142 @@
+package messaging
+
+import (
+	"container/heap"
+	"time"
+
+	"example.com/banking/pkg/retry"
+)
+
+// crowded is the pause before workers that have no room are asked again.
+const crowded = time.Millisecond
+
+// dispatch gives batches to idle workers. When something is left that an idle worker could do later, it says when.
+func (a *attachment) dispatch(now time.Time) (again time.Time) {
+	c := a.consumer
+	workers := c.Concurrency
+	if a.breaker != retry.Closed {
+		workers = 1
+	}
+	for len(a.ready) > 0 && a.busy < workers {
+		n, full := a.next()
+		if due := a.since.Add(c.BatchWait); !full && due.After(now) {
+			return due
+		}
+		if len(a.work) == cap(a.work) {
+			return now.Add(crowded) // they are at what a broken session left
+		}
+		if a.ready[0].suspect {
+			// It may be the end of this process. What has been handled is settled before, or it would come back with it.
+			if a.busy > 0 || a.exits != nil || len(a.leaving) > 0 {
+				return time.Time{} // each of these will say when it has ended
+			}
+			a.flush()
+		}
+		n, again := c.dampers.admit(now, n)
+		if n == 0 {
+			return again
+		}
+		a.work <- &batch{owner: a, deliveries: a.ready[:n:n]}
+		a.busy++
+		a.ready = a.ready[n:]
+		a.since = now
+	}
+	return time.Time{}
+}
+
+// next is the size of the next batch, and whether waiting for more messages would not make it larger. A suspect is a batch of its
+// own, and ends the one before it; while the breaker is half-open every message is.
+func (a *attachment) next() (n int, full bool) {
+	if a.breaker != retry.Closed || a.ready[0].suspect {
+		return 1, true
+	}
+	for n = 1; n < a.consumer.BatchSize; n++ {
+		if n == len(a.ready) {
+			return n, false
+		}
+		if a.ready[n].suspect {
+			break
+		}
+	}
+	return n, true
+}
+
+// wait holds a delivery until it is due.
+func (a *attachment) wait(d *delivery) {
+	heap.Push(&a.waiting, d)
+	a.stale = true
+	a.countWaiting()
+}
+
+func (a *attachment) countWaiting() {
+	a.consumer.metrics.waiting.Set(float64(len(a.waiting) + len(a.unsent)))
+}
+
+// wake moves what is due on.
+func (a *attachment) wake(now time.Time) {
+	for len(a.unsent) > 0 && !a.unsent[0].due.After(now) {
+		a.leaving = append(a.leaving, heap.Pop(&a.unsent).(*delivery))
+		a.countWaiting()
+	}
+	for at := a.wakeAt(); !at.IsZero() && !at.After(now); at = a.wakeAt() {
+		a.enqueue(heap.Pop(&a.waiting).(*delivery))
+		a.countWaiting()
+	}
+}
+
+// freshFirst is how long a half-open breaker waits for a message from the queue before it tries one that has failed before.
+// The messages that opened the breaker are the first to be due here. If they are to blame themselves, trying them one by one
+// would keep it from closing, and everybody else waiting, until the last of them is in quarantine.
+const freshFirst = 200 * time.Millisecond
+
+// wakeAt is when the next of the waiting deliveries may go on, zero when that is not for the time to tell.
+func (a *attachment) wakeAt() time.Time {
+	if len(a.waiting) == 0 {
+		return time.Time{}
+	}
+	due := a.waiting[0].due
+	switch a.breaker {
+	case retry.Open:
+		return time.Time{}
+	case retry.HalfOpen:
+		if a.busy+len(a.ready) > 0 {
+			return time.Time{}
+		}
+		if quiet := a.quiet.Add(freshFirst); quiet.After(due) && !a.full() {
+			return quiet
+		}
+	}
+	return due
+}
+
+// pause is the time until something is due that no event tells of.
+func (a *attachment) pause(now, again time.Time) time.Duration {
+	next := now.Add(time.Hour)
+	earlier := func(at time.Time) {
+		if !at.IsZero() && at.Before(next) {
+			next = at
+		}
+	}
+	earlier(again)
+	earlier(a.wakeAt())
+	if len(a.unsent) > 0 {
+		earlier(a.unsent[0].due)
+	}
+	earlier(a.until)
+	return max(0, next.Sub(now))
+}
+
+// schedule is a heap of deliveries by the time they are due.
+type schedule []*delivery
+
+func (s schedule) Len() int           { return len(s) }
+func (s schedule) Less(i, j int) bool { return s[i].due.Before(s[j].due) }
+func (s schedule) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
+func (s *schedule) Push(d any)        { *s = append(*s, d.(*delivery)) }
+func (s *schedule) Pop() any {
+	old := *s
+	d := old[len(old)-1]
+	old[len(old)-1] = nil
+	*s = old[:len(old)-1]
+	return d
+}

@@ -1,0 +1,98 @@
+package messaging
+
+import (
+	"fmt"
+	"time"
+
+	"example.com/banking/pkg/retry"
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// subscription is what an attachment has asked the broker for. It follows the breaker: everything up to the prefetch while that is
+// closed, one message at a time while it is half-open, nothing while it is open. The channel stays, and with it what is held.
+type subscription struct {
+	tag        string               // a new one for each
+	number     int                  // of subscriptions so far
+	deliveries <-chan amqp.Delivery // nil while there is none
+	prefetch   int                  // 0 while there is none
+	stale      bool                 // since it began, a message has come to wait here that may be all of its prefetch
+
+	breaker retry.BreakerState // that it follows at present
+	until   time.Time          // when that ends by itself; zero: never
+}
+
+// heedBreaker brings the subscription in line with the breaker.
+func (a *attachment) heedBreaker(now time.Time) error {
+	a.breaker, a.until = a.consumer.dampers.breakerState(now)
+	wanted := a.consumer.Prefetch
+	switch a.breaker {
+	case retry.Open:
+		wanted = 0
+	case retry.HalfOpen:
+		wanted = 1
+	}
+	starved := a.breaker == retry.HalfOpen && a.stale && a.busy+len(a.ready) == 0
+	if a.prefetch == wanted && !starved {
+		return nil
+	}
+	if a.prefetch > 0 {
+		less := wanted < a.prefetch
+		if err := a.unsubscribe(); err != nil {
+			return err
+		}
+		if less {
+			a.clearReady(now)
+		}
+	}
+	if wanted == 0 {
+		return nil
+	}
+	a.quiet = now
+	return a.subscribe(wanted)
+}
+
+// subscribe asks for deliveries, for no more than prefetch without an ack. The broker counts them for each subscription, so what an
+// earlier one has left here does not count. Each has a tag of its own: RabbitMQ (3.10, quorum queues) takes one that is used again
+// while messages of the earlier are unacked for the same consumer, and loses count of what it has sent.
+func (a *attachment) subscribe(prefetch int) error {
+	queue := a.consumer.Queue
+	a.number++
+	a.tag = fmt.Sprintf("%s:%s:%d", a.consumer.session.Name, queue, a.number)
+	return a.link.within(a.live, "consume "+queue, func() error {
+		if err := a.ch.Qos(prefetch, 0, false); err != nil {
+			return err
+		}
+		deliveries, err := a.ch.Consume(queue, a.tag, false, false, false, false, nil)
+		a.deliveries, a.prefetch, a.stale = deliveries, prefetch, false
+		return err
+	})
+}
+
+// unsubscribe ends the subscription and takes what has been delivered until then. It waits for the broker to confirm: what
+// would come later belongs to nobody, and would be unacked for as long as the channel lives.
+func (a *attachment) unsubscribe() error {
+	err := a.link.within(a.live, "cancel the consumer of "+a.consumer.Queue, func() error { return a.ch.Cancel(a.tag, false) })
+	if err != nil {
+		return err
+	}
+	for d := range a.deliveries {
+		a.take(d)
+	}
+	a.deliveries, a.prefetch = nil, 0
+	return nil
+}
+
+// clearReady lets go of what has not been started. Messages that have spent attempts here stay, or those would be forgotten.
+func (a *attachment) clearReady(now time.Time) {
+	var back []*delivery
+	for _, d := range a.ready {
+		if d.waited() {
+			d.due = now
+			a.wait(d)
+		} else {
+			back = append(back, d)
+		}
+	}
+	a.ready = nil
+	a.giveBack(back)
+}

@@ -1,0 +1,189 @@
+package messaging
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"example.com/banking/pkg/retry"
+	"golang.org/x/sync/semaphore"
+)
+
+// Starts notes how often the handling of a message has begun without coming to an end. A message that ends its process leaves
+// no other trace: nothing is rejected, so no death is counted, and the broker only hands it out again. The notes must
+// outlive the process. A key is the SHA-256 of a body.
+type Starts interface {
+	// Begin notes a start before it is made, and answers how many have not ended, this one included. It returns when that is
+	// durable. An unknown key counts as having first starts already.
+	Begin(ctx context.Context, consumer string, key [32]byte, first int) (starts int, err error)
+	// End forgets the keys: their handling has ended, however.
+	End(ctx context.Context, consumer string, keys ...[32]byte) error
+	// Excuse notes that a process stops in good order: the last start of the begun keys does not count, and neither do the
+	// starts of held ones, which nobody has noted; those that are not known are known from now on, with no start.
+	Excuse(ctx context.Context, consumer string, begun, held [][32]byte) error
+}
+
+// maxStarts is how many starts without an end make a message one that ends its process.
+const maxStarts = 3
+
+var errCrashLoop = retry.Errorf(retry.Unknown, "the process has ended %d times while it handled this message", maxStarts)
+
+const (
+	// beginTimeout bounds the note of a start. Everything else waits for a suspect to be done.
+	beginTimeout = 5 * time.Second
+	// endTimeout bounds the others. What could not be noted is noted later, or costs a message one of its starts.
+	endTimeout = time.Second
+)
+
+// turns is who may run in a session: ordinary batches side by side, or one suspect alone. If the process ends while a suspect
+// runs, nobody else can have been the reason.
+type turns struct{ *semaphore.Weighted }
+
+const everybody = 1 << 20
+
+func newTurns() turns { return turns{semaphore.NewWeighted(everybody)} }
+
+func (t turns) begin(ctx context.Context, alone bool) error { return t.Acquire(ctx, weight(alone)) }
+
+func (t turns) end(alone bool) { t.Release(weight(alone)) }
+
+func weight(alone bool) int64 {
+	if alone {
+		return everybody
+	}
+	return 1
+}
+
+// runSuspect runs a delivery that the broker has handed out before. It was in the hands of a process that stopped, lost its
+// connection, or was ended by one of the messages it held, perhaps by this one; so its start is noted first.
+func (c *Consumer) runSuspect(live context.Context, d *delivery, brokerMajor int) {
+	c.metrics.suspects.Inc()
+	c.readHeaders(d)
+	d.nameByProperties()
+	if d.err = c.noteStart(live, d, brokerMajor); d.err != nil {
+		return
+	}
+	c.execute(live, []*delivery{d})
+	if c.classOfAttempt(live, d.err) == retry.Cancelled {
+		return // it has not ended, we have; the stop excuses it
+	}
+	d.suspect, d.begun = false, false
+	c.notes.end(d.key)
+}
+
+// noteStart is an error when the delivery must not run. Nothing of the body has been decoded yet: that may be what kills.
+func (c *Consumer) noteStart(live context.Context, d *delivery, brokerMajor int) error {
+	ctx, cancel := context.WithTimeout(live, beginTimeout)
+	defer cancel()
+	d.key = sha256.Sum256(d.Body)
+	starts, err := c.notes.begin(ctx, d.key, startsUnnoted(brokerMajor, d.past))
+	if err != nil {
+		return fmt.Errorf("note the start of a message that was handed out before: %w", err)
+	}
+	d.begun = true
+	if starts > maxStarts {
+		d.attempt = int(d.past.spent) + maxStarts
+		return errCrashLoop
+	}
+	return nil
+}
+
+// endCrashLoops forgets the starts of messages that are in quarantine for it now: if one is replayed it begins anew.
+func (c *Consumer) endCrashLoops(e exit) {
+	var keys [][32]byte
+	for i, d := range e.deliveries {
+		if d.begun && e.outcomes[i] == Acked {
+			keys = append(keys, d.key)
+		}
+	}
+	if len(keys) > 0 {
+		c.notes.end(keys...)
+	}
+}
+
+// startsUnnoted is how often the handling of a redelivered message has begun before anybody took notes: once, where it was
+// no suspect yet. RabbitMQ 4 flags every message that comes back from its lap, so there it was none at all.
+func startsUnnoted(brokerMajor int, past history) int {
+	if brokerMajor >= 4 && past.lapped {
+		return 0
+	}
+	return 1
+}
+
+// majorVersion is the first number of a version, 0 when there is none.
+func majorVersion(version any) int {
+	text, _ := version.(string)
+	first, _, _ := strings.Cut(text, ".")
+	n, err := strconv.Atoi(first)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// notes are the starts of one consumer's messages, and those of their ends that could not be noted yet. As long as this
+// process knows of an end, a database that was away at the wrong moment does not make it look like a crash.
+type notes struct {
+	starts   Starts // nil: nobody takes notes, and nobody is a suspect
+	consumer string
+
+	m     sync.Mutex
+	ended [][32]byte
+}
+
+func (n *notes) begin(ctx context.Context, key [32]byte, first int) (int, error) {
+	if err := n.endPending(ctx); err != nil {
+		return 0, err
+	}
+	return n.starts.Begin(ctx, n.consumer, key, first)
+}
+
+// end notes that messages have ended; if it cannot, the next call does.
+func (n *notes) end(keys ...[32]byte) {
+	n.m.Lock()
+	n.ended = append(n.ended, keys...)
+	n.m.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	_ = n.endPending(ctx)
+}
+
+func (n *notes) endPending(ctx context.Context) error {
+	n.m.Lock()
+	defer n.m.Unlock()
+	if len(n.ended) == 0 {
+		return nil
+	}
+	err := n.starts.End(ctx, n.consumer, n.ended...)
+	if err == nil {
+		n.ended = n.ended[:0]
+	}
+	return err
+}
+
+// excuse says that deliveries go back because this process stops in good order. Suspects whose start this process has not
+// noted are left as they are: nothing has happened to them here.
+func (n *notes) excuse(ds []*delivery) error {
+	if n.starts == nil {
+		return nil
+	}
+	var begun, held [][32]byte
+	for _, d := range ds {
+		switch {
+		case d.begun:
+			begun = append(begun, d.key)
+		case !d.suspect:
+			held = append(held, sha256.Sum256(d.Body))
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	if err := n.endPending(ctx); err != nil || len(begun)+len(held) == 0 {
+		return err
+	}
+	return n.starts.Excuse(ctx, n.consumer, begun, held)
+}
