@@ -16,6 +16,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"example.com/banking/internal/invariants"
+	"example.com/banking/pkg/messaging"
 )
 
 // queue is what the management API knows of one queue. Its figures are a few seconds old.
@@ -146,7 +147,7 @@ func (b *broker) Queues(ctx context.Context) ([]invariants.Queue, error) {
 // channel puts them back in their order. Only as many are fetched as there were at the start.
 func (b *broker) Parked(ctx context.Context, name string, visit func(invariants.Parked)) error {
 	return b.peek(ctx, name, func(message amqp.Delivery) {
-		parked := invariants.Parked{Queue: name, Reason: parkReason(message)}
+		parked := invariants.Parked{Queue: name, Reason: messaging.ReadParked(message.Headers).Reason}
 		var body struct {
 			MessageID string `json:"messageId"`
 			Type      string `json:"type"`
@@ -209,19 +210,3 @@ func (b *broker) peek(ctx context.Context, name string, visit func(amqp.Delivery
 
 // peekPause is how long the next message of a queue may take to come. The broker pushes thousands in a second.
 const peekPause = 5 * time.Second
-
-// parkReason is why a message was given up: our header, or what the broker noted when it moved the message itself.
-func parkReason(message amqp.Delivery) string {
-	if reason, ok := message.Headers["x-park-reason"].(string); ok {
-		return reason
-	}
-	switch message.Headers["x-first-death-reason"] {
-	case "expired":
-		return "EXPIRED"
-	case "maxlen":
-		return "OVERFLOW"
-	case "delivery_limit":
-		return "DELIVERY_LIMIT"
-	}
-	return ""
-}

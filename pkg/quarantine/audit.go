@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"example.com/banking/pkg/service"
 	"github.com/go-json-experiment/json"
@@ -48,10 +47,8 @@ func operatorOf(c echo.Context) string {
 // storable makes a text of somebody else's one that PostgreSQL can hold, of so many bytes at most.
 func storable(text string, limit int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
-	for len(text) > limit {
-		_, size := utf8.DecodeLastRuneInString(text[:limit+1])
-		text = text[:min(limit, limit+1-size)]
-		text = strings.ToValidUTF8(text, "")
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit], "") // without half a character at its end
 	}
 	return text
 }
