@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -43,14 +44,14 @@ components:
 // bench is the quarantine of transfer on servers of its own, behind HTTP, with a client that looks on.
 type bench struct {
 	*testing.T
-	env     *testenv.Env
-	url     string // of the database
-	pool    *pgxpool.Pool
-	session *messaging.Session
-	q       *Quarantine
-	server  string
-	checked *openapitest.Transport
-	ch      *amqp.Channel // in confirm mode
+	env       *testenv.Env
+	url       string // of the database
+	pool      *pgxpool.Pool
+	session   *messaging.Session
+	q         *Quarantine
+	server    string
+	transport http.RoundTripper // holds every answer against the document
+	ch        *amqp.Channel     // in confirm mode
 }
 
 func newBench(t *testing.T, change ...func(*Config)) *bench {
@@ -67,7 +68,7 @@ func newBench(t *testing.T, change ...func(*Config)) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.checked = openapitest.New(t, document, nil)
+	b.transport = openapitest.New(t, document, nil)
 	conn, err := amqp.Dial(b.env.AMQPURL)
 	if err != nil {
 		t.Fatal(err)

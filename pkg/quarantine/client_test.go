@@ -41,7 +41,7 @@ func (b *bench) callAt(server, method, path string, body any, change ...func(*ht
 	for _, f := range change {
 		f(request)
 	}
-	response, err := (&http.Client{Transport: b.checked, Timeout: patience}).Do(request)
+	response, err := (&http.Client{Transport: b.transport, Timeout: patience}).Do(request)
 	if err != nil {
 		b.Fatal(err)
 	}
