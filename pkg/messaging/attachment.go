@@ -44,7 +44,7 @@ type attachment struct {
 
 func (c *Consumer) attach(l *link, work chan<- *batch, live context.Context) (*attachment, error) {
 	a := &attachment{
-		consumer: c, link: l, live: live, work: work, subscription: subscription{tag: c.session.Name + ":" + c.Queue},
+		consumer: c, link: l, live: live, work: work,
 		results: make(chan []*delivery, 2*c.Concurrency),
 	}
 	err := l.within(live, "open a channel for "+c.Queue, func() (err error) {

@@ -112,9 +112,14 @@ func (d *dampers) dependencyDown(ctx context.Context) bool {
 		return false
 	}
 	d.m.Lock()
-	known := time.Since(d.downAt) < probeEvery
+	if now := time.Now(); now.Sub(d.downAt) < probeEvery {
+		defer d.m.Unlock()
+		d.breaker.Trip(now)
+		d.observe(now)
+		return true
+	}
 	d.m.Unlock()
-	return known || !d.ask(ctx)
+	return !d.ask(ctx)
 }
 
 // ask probes the dependency.

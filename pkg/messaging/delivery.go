@@ -69,7 +69,7 @@ func (d *delivery) readHeaders(queue string) bool {
 	return true
 }
 
-// nameByProperties names a message whose body had better not be decoded, as its sender did beside it.
+// nameByProperties names a message whose body has not been decoded as its sender did beside it.
 func (d *delivery) nameByProperties() {
 	d.msg.MessageID, d.msg.Type, d.msg.CorrelationID = d.MessageId, d.Type, d.CorrelationId
 	d.msg.TraceParent = traceParent(d.Headers)

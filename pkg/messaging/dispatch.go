@@ -87,7 +87,7 @@ func (a *attachment) wake(now time.Time) {
 // freshFirst is how long a half-open breaker waits for a message from the queue before it tries one that has failed before.
 // The messages that opened the breaker are the first to be due here. If they are to blame themselves, trying them one by one
 // would keep it from closing, and everybody else waiting, until the last of them is in quarantine.
-const freshFirst = 50 * time.Millisecond
+const freshFirst = 200 * time.Millisecond
 
 // wakeAt is when the next of the waiting deliveries may go on, zero when that is not for the time to tell.
 func (a *attachment) wakeAt() time.Time {
