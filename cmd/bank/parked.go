@@ -115,6 +115,8 @@ func (f *parkedFilter) eachKeeper(to *endpoints, ask func(*api) error) error {
 		switch err := ask(service); {
 		case err != nil && f.Queue != "" && onlyQueueWrong(err):
 			strangers = append(strangers, err)
+		case refusedWith(err, http.StatusBadRequest): // so will the others
+			return err
 		case err != nil:
 			failures = append(failures, err)
 		}
@@ -154,7 +156,9 @@ func (c *parkedList) Run(ctx context.Context, to *endpoints, out *output) error 
 		rows.more = rows.more || end.Next != nil
 		return err
 	})
-	rows.end()
+	if err == nil || rows.shown > 0 {
+		rows.end()
+	}
 	if len(incomplete) > 0 {
 		err = errors.Join(err, errors.New("the list is incomplete: "+foreign(strings.Join(incomplete, "; "))))
 	}

@@ -146,7 +146,7 @@ func TestParkedRefusals(t *testing.T) {
 	if code, out, complaints := s.bank(t, "list", "--queue", "banking.dead-letters"); code != 0 || !strings.Contains(out, "nothing in quarantine matches") {
 		t.Errorf("a queue of one service only: %d %s %s", code, out, complaints)
 	}
-	if code, _, complaints := s.bank(t, "list", "--id", "a"); code != 1 || !strings.Contains(complaints, "Bad Request") {
+	if code, _, complaints := s.bank(t, "list", "--id", "a"); code != 1 || strings.Count(complaints, "Bad Request") != 1 {
 		t.Errorf("a refusal is exit code %d: %s", code, complaints)
 	}
 	s = newParkedServices(t, map[string]string{"GET /admin/quarantine": stranger}, map[string]string{"GET /admin/quarantine": stranger})

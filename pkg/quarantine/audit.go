@@ -235,7 +235,7 @@ func (q *Quarantine) showAudit(c echo.Context) error {
 
 // written is a message as its audit row keeps it.
 func written(p *parked) (headers, properties string, err error) {
-	h, err := json.Marshal(plainTable(p.delivery.Headers), jsontext.AllowInvalidUTF8(true))
+	h, err := json.Marshal(plainTable(p.delivery.Headers), json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return "", "", fmt.Errorf("write the audit: headers of %s: %w", p.Key, err)
 	}

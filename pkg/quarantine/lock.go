@@ -76,7 +76,7 @@ func (q *Quarantine) tryHold(ctx context.Context, queue string) (*hold, error) {
 
 // release gives everything back, at the latest with the connection.
 func (h *hold) release() {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	batch := &pgx.Batch{}
 	batch.Queue(`select pg_advisory_unlock_all()`)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"example.com/banking/internal/testenv"
 	"example.com/banking/internal/testenv/servers"
+	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 // What went wrong is found, understood, repaired and accounted for with `bank parked` alone, by services that have no more rights at the
@@ -138,4 +140,92 @@ func (b *bank) run(code int, input string, args ...string) string {
 		b.t.Errorf("bank %q: exit code %d (%v), want %d\n%s", args, got, err, code, out)
 	}
 	return string(out)
+}
+
+// The service is killed again and again in the middle of a replay, wherever that is: no message is lost, whatever is there twice.
+func TestKilledReplayLosesNothing(t *testing.T) {
+	t.Parallel()
+	const messages, kills = 200, 3
+	env := testenv.New(t)
+	b := newBank(t, env, 1, map[string]string{"ADMIN_TOKEN": "secret", "MAX_ATTEMPTS": "1"})
+	b.env["ADMIN_TOKEN"] = "secret"
+	wanted := b.parkStrangers(env, messages)
+	for n := range kills {
+		run, err := b.program("parked", "replay", "--yes", "--limit", "1000", "--rate", "400")
+		if err != nil {
+			t.Fatal(err)
+		}
+		progress, err := run.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := run.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(progress)
+		for range 1 + n*40 { // other places each time
+			lines.Scan()
+		}
+		b.transfers[0].kill()
+		for lines.Scan() {
+		}
+		if err := run.Wait(); err == nil {
+			t.Error("a replay whose service was killed says that all went well")
+		}
+		if err := b.transfers[0].start(); err != nil {
+			t.Fatal(err)
+		}
+		b.transfers[0].awaitReady()
+	}
+	// Each of them names a transfer that nobody knows, so all are parked again in the end.
+	var found map[string]bool
+	eventually(t, time.Minute, func() bool {
+		var parked []struct{ Key string }
+		if err := json.Unmarshal([]byte(b.run(0, "", "--json", "parked", "list", "--limit", "10000")), &parked); err != nil {
+			t.Fatal(err)
+		}
+		found = map[string]bool{}
+		for _, p := range parked {
+			found[p.Key] = true
+		}
+		return len(found) == len(wanted)
+	}, func() string { return fmt.Sprintf("%d of %d messages are there", len(found), len(wanted)) })
+	for _, id := range wanted {
+		if !found[id] {
+			t.Errorf("%s is lost", id)
+		}
+	}
+	if audit := b.run(0, "", "parked", "audit", "--limit", "1000"); strings.Count(audit, "REPLAY") < 1+41+81 {
+		t.Errorf("the audit has only\n%s", audit)
+	}
+}
+
+// parkStrangers parks events of transfers that do not exist, and answers their ids.
+func (b *bank) parkStrangers(env *testenv.Env, n int) (ids []string) {
+	b.t.Helper()
+	conn, err := amqp.Dial(env.AMQPURL)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	ch, err := conn.Channel()
+	if err == nil {
+		err = ch.Confirm(false)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for i := range n {
+		id := fmt.Sprintf("stranger-%d", i)
+		confirm, err := ch.PublishWithDeferredConfirm("banking.dlx", "accounts.account.debited", true, false, amqp.Publishing{
+			DeliveryMode: amqp.Persistent, MessageId: id,
+			Headers: amqp.Table{"x-origin-queue": "transfer.account-events", "x-parked-at": "2026-11-30T10:00:00Z"},
+			Body:    fmt.Appendf(nil, `{"messageId":%q,"type":"Accounts.Account.Debited","data":{"transferId":"unknown-%d"}}`, id, i),
+		})
+		if err != nil || !confirm.Wait() {
+			b.t.Fatalf("parking: %v", err)
+		}
+		ids = append(ids, id)
+	}
+	return ids
 }
