@@ -262,7 +262,7 @@ func TestStopExcusesWhatItGivesBack(t *testing.T) {
 		return ctx.Err()
 	}, time.Hour)
 	starts := newNotebook()
-	c.Starts, c.Concurrency, c.BatchSize, c.Grace = starts, 1, 1, 50*time.Millisecond
+	c.Starts, c.Concurrency, c.BatchSize, c.Grace = starts, 1, 1, time.Second
 	f := start(t, s, c)
 	ids := []string{"failed", "running", "waiting-1", "waiting-2"}
 	for _, id := range ids {

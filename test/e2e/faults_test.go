@@ -99,6 +99,7 @@ func TestDatabaseRestartMidTraffic(t *testing.T) {
 		defer close(sent)
 		b.sendMany(customers, transfers, 8, 10*time.Second/transfers)
 	}()
+	eventually(t, time.Minute, func() bool { return b.summary()["COMPLETED"] > 0 }, func() string { return "no traffic yet" })
 	if err := servers.StopPostgres(); err != nil {
 		t.Fatalf("stopping the database: %v", err)
 	}
