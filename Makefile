@@ -15,6 +15,10 @@ TEST_PARALLEL ?= 2
 TEST_TIMEOUT  ?= 10m
 TEST_FLAGS    ?=
 
+# Making an interesting input small would otherwise take most of that time.
+FUZZTIME      ?= 1m
+FUZZ          := go test -run '^$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./pkg/messaging -fuzz
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -36,6 +40,18 @@ demo: install build ## Start everything, take a guided tour that checks itself, 
 .PHONY: test
 test: install-test ## Run all tests with the race detector, on private servers
 	go run ./internal/testenv/hold go test -race -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
+.PHONY: fuzz
+fuzz: check-go ## Try hostile bodies and headers, each for FUZZTIME (1m)
+	$(FUZZ) '^FuzzDecode$$'
+	$(FUZZ) '^FuzzReadDeaths$$'
+	$(FUZZ) '^FuzzHeaders$$'
+
+.PHONY: test-rules
+test-rules: check-go ## Test the alert rules, also with promtool where it is installed
+	go test ./deploy/prometheus
+	@cd deploy/prometheus && if command -v promtool >/dev/null; then promtool check config prometheus.yml && promtool test rules rules_test.yml; \
+	else echo "promtool is not installed: its engine has run the same tests above"; fi
 
 .PHONY: test-compose
 test-compose: ## Start the Docker composition and check it; needs a container engine

@@ -28,7 +28,7 @@ func (*demoCommand) Run(ctx context.Context, term *terminal, out *output) error 
 func asDocumented(environ []string) []string {
 	return append(without(environ, "LOG_FORMAT", "LOG_LEVEL", "RETRY_CLASSIFY", "RETRY_INTERVALS", "RETRY_PROFILE", "RETRY_DELAY",
 		"RETRY_TIERS", "RETRY_JITTER", "MAX_ATTEMPTS", "MAX_AGE", "NOT_FOUND_MAX_AGE", "SAGA_TIMEOUT", "INBOX_RETENTION", "QUEUE_TYPE",
-		"BREAKER", "RETRY_BUDGET", "CONSUMER_RATE_LIMIT"),
+		"BREAKER", "RETRY_BUDGET", "CONSUMER_RATE_LIMIT", "FAULTS"),
 		"LOG_FORMAT=json", "LOG_LEVEL=info")
 }
 

@@ -8,6 +8,7 @@ package inbox
 import (
 	"time"
 
+	"example.com/banking/pkg/fault"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
 	"example.com/banking/pkg/retry"
@@ -30,7 +31,7 @@ type Work[C any] interface {
 	Save(b *pgx.Batch)
 }
 
-// Config is what a handler needs; Classifiers, Timeout and Registerer may be left out.
+// Config is what a handler needs; Classifiers, Timeout, Registerer and Faults may be left out.
 type Config[C any] struct {
 	Pool     *pgxpool.Pool
 	Consumer string // part of the inbox key: two consumers of one message do not hide it from each other
@@ -43,6 +44,7 @@ type Config[C any] struct {
 	Classifiers []retry.Classifier    // for errors of Load and Save that retry.ClassOf does not know
 	Timeout     time.Duration         // for one transaction, the wait for a connection included; default 30 s
 	Registerer  prometheus.Registerer // default none
+	Faults      *fault.Points         // default none: nothing fails on order
 }
 
 // Handler makes the handler of a consumer out of a service's unit of work. It panics when a required part of the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"example.com/banking/pkg/fault"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
 	"example.com/banking/pkg/pipeline"
@@ -132,7 +133,7 @@ func (p *processor[C]) transact(ctx context.Context, items []*item[C]) (panicked
 	}
 	defer tx.Rollback()
 
-	outgoing, failed, seen, panicked := applyAll(work, items, fresh)
+	outgoing, failed, seen, panicked := p.applyAll(ctx, work, items, fresh)
 	if panicked != nil {
 		return panicked, nil
 	}
@@ -142,26 +143,48 @@ func (p *processor[C]) transact(ctx context.Context, items []*item[C]) (panicked
 		}
 		return nil, tx.Discard(ctx, func(b *pgx.Batch) { queueExceptions(b, p.config.Consumer, nil, seen) })
 	}
+	if err := p.failAt(ctx, fault.BeforeCommit, items); err != nil {
+		return nil, err
+	}
 	err = tx.Commit(ctx, func(b *pgx.Batch) {
 		work.Save(b)
 		p.config.Outbox.Queue(b, outgoing)
 		queueExceptions(b, p.config.Consumer, failed, seen)
 	})
-	if err == nil && len(outgoing) > 0 {
+	if err != nil {
+		return nil, err
+	}
+	if len(outgoing) > 0 {
 		p.config.Outbox.Wake()
 	}
-	return nil, err
+	return nil, p.failAt(ctx, fault.AfterCommit, items)
+}
+
+// failAt asks the fault point for every message that was applied.
+func (p *processor[C]) failAt(ctx context.Context, at fault.Point, items []*item[C]) error {
+	if p.config.Faults == nil {
+		return nil
+	}
+	for _, it := range items {
+		if it.duplicate || it.err != nil {
+			continue
+		}
+		if err := p.config.Faults.At(ctx, at, it.message.MessageID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // applyAll applies the fresh items in the order of their arrival, up to the first that panics.
-func applyAll[C any](work Work[C], items []*item[C], fresh map[string]bool) (outgoing []outbox.Message, failed, seen []*item[C], panicked *item[C]) {
+func (p *processor[C]) applyAll(ctx context.Context, work Work[C], items []*item[C], fresh map[string]bool) (outgoing []outbox.Message, failed, seen []*item[C], panicked *item[C]) {
 	for _, it := range items {
 		if !fresh[it.message.MessageID] {
 			it.duplicate = true
 			seen = append(seen, it)
 			continue
 		}
-		messages, recovered, err := apply(work, it)
+		messages, recovered, err := p.apply(ctx, work, it)
 		it.err = err
 		switch {
 		case recovered:
@@ -175,12 +198,15 @@ func applyAll[C any](work Work[C], items []*item[C], fresh map[string]bool) (out
 	return outgoing, failed, seen, nil
 }
 
-func apply[C any](work Work[C], it *item[C]) (messages []outbox.Message, recovered bool, err error) {
+func (p *processor[C]) apply(ctx context.Context, work Work[C], it *item[C]) (messages []outbox.Message, recovered bool, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			messages, recovered, err = nil, true, panicError(cause)
 		}
 	}()
+	if err := p.config.Faults.At(ctx, fault.Handler, it.message.MessageID); err != nil {
+		return nil, false, err
+	}
 	messages, err = work.Apply(it.message, it.command)
 	return messages, false, err
 }

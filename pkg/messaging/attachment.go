@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/banking/pkg/fault"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
@@ -38,6 +39,7 @@ type attachment struct {
 	published chan publishedCopies // what became of the copies; nil while none is under way
 	stranded  int                  // deliveries whose copies could not be published so far
 	ledger    ledger
+	acked     []string // message ids of the acks since the last flush, while faults can be ordered
 
 	stopping  bool
 	unexcused bool // deliveries could not be excused
@@ -157,7 +159,7 @@ func (a *attachment) settle(ds []*delivery) {
 	for _, d := range ds {
 		switch d.verdict {
 		case done:
-			a.ledger.ack(d.DeliveryTag)
+			a.ack(d)
 			m.done.Inc()
 		case retryHere:
 			d.attempt++
@@ -190,8 +192,28 @@ func (a *attachment) giveBack(ds []*delivery) {
 	}
 }
 
+// ack notes that a delivery is to be acked.
+func (a *attachment) ack(d *delivery) {
+	if faults := a.consumer.Faults; faults != nil {
+		if err := faults.At(a.live, fault.BeforeAck, d.msg.MessageID); err != nil {
+			a.check(err) // the link is given up, so the broker hands the message out again
+			return
+		}
+		a.acked = append(a.acked, d.msg.MessageID)
+	}
+	a.ledger.ack(d.DeliveryTag)
+}
+
+// flush sends the acks.
 func (a *attachment) flush() {
-	a.check(a.ledger.flush(a.ch))
+	err := a.ledger.flush(a.ch)
+	a.check(err)
+	for _, id := range a.acked {
+		if err == nil {
+			a.check(a.consumer.Faults.At(a.live, fault.AfterAck, id))
+		}
+	}
+	a.acked = a.acked[:0]
 }
 
 // check gives the link up when the channel does not take what we say.

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"example.com/banking/pkg/fault"
 	"example.com/banking/pkg/retry"
 )
 
@@ -29,7 +31,7 @@ type ConsumerConfig struct {
 	HandlerTimeout time.Duration // deadline of one call of the handler; default 30 s
 	Grace          time.Duration // how long running handlers may go on after the stop; default 15 s
 
-	Classifiers []retry.Classifier // recognise errors of libraries
+	Classifiers []retry.Classifier // recognise errors of libraries; those of the AMQP client are known (Classify)
 
 	Breaker   *retry.BreakerConfig // stops the consumer while its dependency is sick; nil: nothing does
 	Budget    bool                 // retries are a bounded share of the work
@@ -40,6 +42,8 @@ type ConsumerConfig struct {
 	Probe func(context.Context) error
 	// Starts keeps note of messages that may be ending the process; nil: one that does comes back for ever.
 	Starts Starts
+
+	Faults *fault.Points // fail on order before and after an ack; default none
 }
 
 // Consumer takes the messages of one queue through a handler.
@@ -77,6 +81,7 @@ func (s *Session) NewConsumer(c ConsumerConfig) (*Consumer, error) {
 	if err := c.Road.check(); err != nil {
 		return nil, fmt.Errorf("consumer of %s: %w", c.Queue, err)
 	}
+	c.Classifiers = append(slices.Clone(c.Classifiers), Classify)
 	consumer := &Consumer{
 		ConsumerConfig: c, session: s, metrics: s.Metrics.of(c.Queue), dampers: newDampers(c, s), notes: notes{starts: c.Starts, consumer: c.Queue},
 		rnd: rand.Float64, now: time.Now,

@@ -26,8 +26,8 @@ type Envelope struct {
 	Data          jsontext.Value // nil when missing
 }
 
-// maxMessageID is the longest messageId in characters.
-const maxMessageID = 200
+// MaxMessageID is the longest messageId in characters.
+const MaxMessageID = 200
 
 // Decode reads a body strictly: one JSON object in valid UTF-8, nothing behind it, no member twice at any depth, a member in
 // another letter case is an unknown one. An error is of class VALIDATION; the envelope then holds what could be read
@@ -128,8 +128,8 @@ func (e *Envelope) check() error {
 	switch {
 	case e.MessageID == "":
 		return errors.New("messageId is missing")
-	case utf8.RuneCountInString(e.MessageID) > maxMessageID:
-		return fmt.Errorf("messageId is longer than %d characters", maxMessageID)
+	case utf8.RuneCountInString(e.MessageID) > MaxMessageID:
+		return fmt.Errorf("messageId is longer than %d characters", MaxMessageID)
 	case e.Type == "":
 		return errors.New("type is missing")
 	}

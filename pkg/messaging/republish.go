@@ -54,7 +54,7 @@ func (a *attachment) copiesPublished(r publishedCopies) {
 			if d.tries > 0 {
 				a.stranded--
 			}
-			a.ledger.ack(d.DeliveryTag)
+			a.ack(d)
 			if d.verdict == quarantineNow {
 				c.metrics.quarantined.Inc()
 				c.metrics.givenUp(d.reason)

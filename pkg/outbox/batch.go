@@ -74,7 +74,7 @@ func (o *Outbox) relayBatch(ctx context.Context, after int64) (claimed, error) {
 	defer endSettling()
 	publishing, endPublishing := outlive(ctx, o.config.StopGrace/2)
 	defer endPublishing()
-	publishErr := o.publish(publishing, rows)
+	publishErr := o.failConfirmed(publishing, rows, o.publish(publishing, rows))
 	if err := o.settle(settling, tx, rows, publishErr); err != nil {
 		return found, fmt.Errorf("settle outbox rows: %w", err)
 	}

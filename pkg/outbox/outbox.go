@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/banking/pkg/fault"
 	"example.com/banking/pkg/messaging"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -39,6 +40,7 @@ type Config struct {
 	PublishTimeout time.Duration // for the confirms of one batch; default 5 s
 	StopGrace      time.Duration // for the batch that is under way when the relay is told to stop; default 2 s
 	MaxAttempts    int           // tries of a row that the broker refuses for itself, before it is set aside; default 5
+	Faults         *fault.Points // fail on order after the confirm; default none
 }
 
 // Outbox writes messages into the table and relays them to the broker. It is safe for concurrent use.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/banking/pkg/fault"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/retry"
 	"github.com/go-json-experiment/json/jsontext"
@@ -127,6 +128,23 @@ func (o *Outbox) attempt(ctx context.Context, rows []*row) error {
 		}
 	}
 	return err
+}
+
+// failConfirmed asks the fault point for every row that the broker has. An error there stands for a confirm that never came: the
+// row's fate is unknown.
+func (o *Outbox) failConfirmed(ctx context.Context, rows []*row, publishErr error) error {
+	if o.config.Faults == nil {
+		return publishErr
+	}
+	for _, r := range rows {
+		if r.fate != acked {
+			continue
+		}
+		if err := o.config.Faults.At(ctx, fault.AfterPublish, r.ID); err != nil {
+			r.fate, r.reason, publishErr = unknown, fmt.Sprintf("no confirm: %v", err), err
+		}
+	}
+	return publishErr
 }
 
 func (r *row) refuse(err error, hopeless bool) {

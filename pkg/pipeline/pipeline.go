@@ -53,13 +53,18 @@ func Begin(ctx context.Context, pool *pgxpool.Pool, queue func(*pgx.Batch)) (*Tx
 	return tx, nil
 }
 
-// acquireError tells a pool that is used up from a database that does not answer.
+// acquireError tells a pool that is used up from a database that does not answer. Whatever else keeps a connection from coming
+// about (TLS is refused, something else listens there, the pool is closed) is no fault of the message that needs it.
 func acquireError(pool *pgxpool.Pool, err error) error {
 	stat := pool.Stat()
 	if errors.Is(err, context.DeadlineExceeded) && stat.AcquiredConns() >= stat.MaxConns() {
 		return retry.Errorf(retry.RateLimited, "all %d database connections are in use: %w", stat.MaxConns(), err)
 	}
-	return fmt.Errorf("acquire database connection: %w", err)
+	err = fmt.Errorf("acquire database connection: %w", err)
+	if retry.ClassOf(err) == retry.Unknown {
+		return &retry.Error{Class: retry.Timeout, Err: err}
+	}
+	return err
 }
 
 // Commit sends the statements that queue adds and the commit, in one round trip. An error of a statement prevents the commit.

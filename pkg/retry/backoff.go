@@ -39,12 +39,12 @@ func EqualJitter(d time.Duration, u float64) time.Duration {
 	return scale(d, 0.5+u/2)
 }
 
-// Decorrelated picks the delay after the previous one in [base, 3·previous), at most cap, by u in [0, 1). The series grows
+// Decorrelated picks the delay after the previous one in [base, 3·previous), at most limit, by u in [0, 1). The series grows
 // by chance, so that callers that failed together drift apart more with every try. The first one has no previous: pass 0.
-func Decorrelated(previous, base, cap time.Duration, u float64) time.Duration {
+func Decorrelated(previous, base, limit time.Duration, u float64) time.Duration {
 	base = max(base, 0)
 	span := 3*float64(max(previous, base)) - float64(base)
-	return min(scale(1, float64(base)+u*span), max(cap, 0))
+	return min(scale(1, float64(base)+u*span), max(limit, 0))
 }
 
 // Jitter spreads d by ± share of it, by u in [0, 1). It is for messages: a delay stays near what the policy says.

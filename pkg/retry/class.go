@@ -1,9 +1,3 @@
-// Package retry decides what happens to a message whose handling failed: try again and when, give up and why, or leave it
-// alone.
-//
-// It is pure. It knows no broker and no database, and time and randomness are passed in, so the same decision can be read as
-// a table, tested row by row, simulated, and used by every consumer. The packages that talk to a broker carry the decision
-// out; handlers steer it by the class of the error they return.
 package retry
 
 import (
@@ -32,6 +26,11 @@ const (
 	Unknown     Class = "UNKNOWN"      // anything else, a recovered panic included
 	Cancelled   Class = "CANCELLED"    // our own shutdown: not a failure, no attempt spent
 )
+
+// Classes lists the classes of failures: all but CANCELLED, which is none.
+func Classes() []Class {
+	return []Class{Validation, Invariant, NotFound, Conflict, Timeout, RateLimited, Unknown}
+}
 
 // CountsForBreaker says whether a failure of this class blames something that other messages need too, or may do so because
 // nobody knows. The other classes are about the one message.
@@ -118,7 +117,8 @@ func ClassOf(err error, classifiers ...Classifier) Class {
 func lostTouch(err error) bool {
 	for _, known := range []error{
 		context.DeadlineExceeded, os.ErrDeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed,
-		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
+		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT, syscall.ENOTCONN,
+		syscall.EHOSTUNREACH, syscall.EHOSTDOWN, syscall.ENETUNREACH, syscall.ENETDOWN, syscall.ENETRESET,
 	} {
 		if errors.Is(err, known) {
 			return true
@@ -126,23 +126,30 @@ func lostTouch(err error) bool {
 	}
 	var network net.Error
 	if errors.As(err, &network) {
-		return true
+		// Every error of a system call looks like one of the network; a file that is missing is none.
+		if _, bare := network.(syscall.Errno); !bare {
+			return true
+		}
 	}
 	// The database driver's word for "nothing was sent": its connection was closed, or busy, before the query.
 	var unsent interface{ SafeToRetry() bool }
 	return errors.As(err, &unsent) && unsent.SafeToRetry()
 }
 
-// classOfSQLState reads the codes of PostgreSQL (appendix A of its manual) that say something about trying again.
+// classOfSQLState reads the codes of PostgreSQL (appendix A of its manual) that say something about trying again. Broken
+// constraints (23) and values that do not fit (22) stay UNKNOWN: whether they are the message's fault or that of a statement
+// of ours is for the owner of the tables to say, by a classifier.
 func classOfSQLState(code string) Class {
 	switch code {
-	case "40001", "40P01", "55P03": // serialization_failure, deadlock_detected, lock_not_available
+	case "40000", "40001", "40P01", "55P03": // rolled back, serialization_failure, deadlock_detected, lock_not_available
 		return Conflict
+	case "40003": // nobody knows whether it took effect
+		return Timeout
 	case "53300": // too_many_connections
 		return RateLimited
 	case "57P01", "57P02", "57P03", "57P05", "57014": // shutting down, crashed, starting up, idle too long, cancelled by a timeout
 		return Timeout
-	case "3D000": // the database is not there: it is being restored
+	case "3D000", "57P04": // the database is not there, or has just been dropped: it is being restored
 		return Timeout
 	case "25P03", "25P04", "25006": // transactions that took too long, and a standby that does not take writes (yet)
 		return Timeout

@@ -64,6 +64,7 @@ type MessagingConfig struct {
 	NotFoundMaxAge time.Duration `env:"NOT_FOUND_MAX_AGE" envDefault:"5m" desc:"the same, when what it refers to is not there"`
 	InboxRetention time.Duration `env:"INBOX_RETENTION" envDefault:"720h" desc:"how long handled message ids are remembered; must exceed MAX_AGE"`
 	QueueType      string        `env:"QUEUE_TYPE" envDefault:"quorum" desc:"quorum or classic"`
+	Faults         Switch        `env:"FAULTS" envDefault:"off" desc:"on lets the admin make this service fail, hang or exit (/admin/faults): for exercises and tests only"`
 }
 
 // maxRateLimit is beyond what any consumer does in a second, and below what is a slip.

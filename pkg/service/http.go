@@ -47,6 +47,8 @@ type HTTP struct {
 	metrics  *httpMetrics
 	hurried  context.Context // ends when requests that still run after the stop are to give up
 	hurry    context.CancelFunc
+	stopping context.Context // ends when the stop begins, for those that would not end by themselves
+	stop     context.CancelFunc
 }
 
 // NewHTTP makes the server and takes the address, so that one in use is noticed at start. The address is given back
@@ -63,6 +65,7 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 	}
 	h := &HTTP{Echo: echo.New(), cfg: cfg, metrics: newHTTPMetrics(cfg.Registry)}
 	h.hurried, h.hurry = context.WithCancel(context.Background())
+	h.stopping, h.stop = context.WithCancel(context.Background())
 	h.Echo.HTTPErrorHandler = h.answerError
 	h.Echo.JSONSerializer = strictJSON{}
 	h.Echo.Use(h.observe, h.recoverPanic, h.deadline, refuseCrossOrigin(), guardAdmin(cfg.AdminToken), limitBody, h.awaitStart)
@@ -116,6 +119,7 @@ func (h *HTTP) Run(ctx context.Context) error {
 		return fmt.Errorf("http: serve: %w", err)
 	case <-ctx.Done():
 	}
+	h.stop()
 	err := h.shutdown(h.cfg.Grace * 2 / 5)
 	if err != nil {
 		h.hurry()

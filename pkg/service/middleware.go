@@ -100,6 +100,7 @@ func (h *HTTP) deadline(next echo.HandlerFunc) echo.HandlerFunc {
 		ctx, cancel := context.WithTimeout(whole.Context(), requestTime)
 		defer cancel()
 		defer context.AfterFunc(h.hurried, cancel)()
+		ctx = context.WithValue(ctx, unhurriedKey{}, unhurried{whole.Context(), h.stopping})
 		c.SetRequest(whole.WithContext(ctx))
 		defer c.SetRequest(whole)
 		return next(c)

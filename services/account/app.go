@@ -10,9 +10,11 @@ import (
 
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/contract/topology"
+	"example.com/banking/pkg/fault/control"
 	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
+	"example.com/banking/pkg/quarantine"
 	"example.com/banking/pkg/retry"
 	"example.com/banking/pkg/service"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -24,6 +26,11 @@ var migrationFiles embed.FS
 
 //go:embed openapi.yaml
 var openAPI []byte
+
+// document describes all that is served: the service's own routes and those that packages bring along.
+func document() ([]byte, error) {
+	return service.MergeOpenAPI(openAPI, quarantine.OpenAPI, control.OpenAPI)
+}
 
 // run is the service from start to stop. It returns when ctx has ended and everything has stopped, or when a part of it cannot
 // go on.
@@ -58,6 +65,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 		return nil, err
 	}
 	schema := service.NewSchema(pool, migrations, log)
+	faults := control.New(control.Config{On: bool(cfg.Faults), Pool: pool, Migrated: schema.Migrated(), Logger: log})
 	janitor := inbox.NewJanitor(inbox.JanitorConfig{Pool: pool, Retention: cfg.InboxRetention, Logger: log})
 
 	// The broker, and the road out: what a transaction leaves in the outbox is relayed to the exchange.
@@ -78,6 +86,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 		Logger:     log,
 		Registerer: registry,
 		StopGrace:  cfg.ShutdownGrace / 12,
+		Faults:     faults.Points(),
 	})
 
 	// The road in: inbox, ledger and outbox in one transaction for each batch that a queue yields.
@@ -91,18 +100,27 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 			Begin:       func() inbox.Work[command] { return newWork(time.Now) },
 			Classifiers: []retry.Classifier{classify},
 			Registerer:  registry,
+			Faults:      faults.Points(),
 		})
-		if consumers[queue.name], err = session.NewConsumer(consumerConfig(cfg, queue, handler, pool)); err != nil {
+		if consumers[queue.name], err = session.NewConsumer(consumerConfig(cfg, queue, handler, pool, faults.Points())); err != nil {
 			pool.Close()
 			return nil, fmt.Errorf("consumer of %s: %w", queue.name, err)
 		}
 	}
 
+	// The way back: what was given up, in an operator's hands.
+	parked := quarantine.New(quarantineConfig(cfg, quarantine.Config{Session: session, Pool: pool, Registerer: registry, Logger: log}))
+
 	// The edge.
+	described, err := document()
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
 	server, err := service.NewHTTP(service.HTTPConfig{
 		Addr:       cfg.HTTPAddr,
 		AdminToken: cfg.AdminToken,
-		OpenAPI:    openAPI,
+		OpenAPI:    described,
 		Checks:     []service.Check{{Name: "database", Ready: schema.Ready}, {Name: "broker", Ready: session.Ready}},
 		Registry:   registry,
 		Started:    schema.Migrated(),
@@ -114,15 +132,22 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 		pool.Close()
 		return nil, err
 	}
-	(&api{store: &store{pool: pool}, clock: time.Now}).routes(server.Echo)
+	accounts := &store{pool: pool}
+	(&api{store: accounts, clock: time.Now}).routes(server.Echo)
+	faults.Register(server.Admin)
+	parked.Register(server.Admin)
+	check := newConservation(accounts, registry, log)
 
 	// Stopped in reverse order: what takes in work first, and the session last, because everything else ends through it.
 	return &app{cfg: cfg, log: log, pool: pool, server: server, components: []service.Component{
 		{Name: "schema", Run: schema.Run},
 		{Name: "session", Run: session.Run},
-		{Name: "relay", Run: relay.Run, After: schema.Migrated()},
+		faults.Component(),
+		{Name: "relay", Run: relay.Run, After: faults.Loaded()},
 		{Name: "janitor", Run: janitor.Run, After: schema.Migrated()},
-		{Name: "consumers", Run: together(consumers), After: schema.Migrated()},
+		{Name: "quarantine", Run: parked.Run, After: schema.Migrated()},
+		{Name: "conservation", Run: check.run, After: schema.Migrated()},
+		{Name: "consumers", Run: together(consumers), After: faults.Loaded()},
 		{Name: "http", Run: server.Run},
 	}}, nil
 }

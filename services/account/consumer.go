@@ -2,8 +2,10 @@ package main
 
 import (
 	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/fault"
 	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
+	"example.com/banking/pkg/quarantine"
 	"example.com/banking/pkg/retry"
 	"example.com/banking/services/account/ledger"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -58,7 +60,7 @@ func read(m *messaging.Message, kind ledger.Kind) (command, error) {
 
 // consumerConfig says how a request queue is consumed. A failed request waits in this process, RETRY_INTERVALS long, and is given
 // up into its queue's error queue. The database is all that the handlers depend on.
-func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler, pool *pgxpool.Pool) messaging.ConsumerConfig {
+func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler, pool *pgxpool.Pool, faults *fault.Points) messaging.ConsumerConfig {
 	return messaging.ConsumerConfig{
 		Queue:       queue.name,
 		Handler:     handler,
@@ -69,6 +71,7 @@ func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler, p
 		Concurrency: cfg.Concurrency,
 		BatchSize:   cfg.BatchSize,
 		BatchWait:   cfg.BatchWait,
+		Faults:      faults,
 		Grace:       cfg.ShutdownGrace / 3, // the rest is for HTTP before them, the relay and the pool after them
 		Breaker:     cfg.BreakerConfig(),
 		Budget:      bool(cfg.RetryBudget),
@@ -76,4 +79,25 @@ func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler, p
 		Probe:       pool.Ping,
 		Starts:      inbox.NewStarts(pool),
 	}
+}
+
+// quarantineConfig says what is account's of the quarantine: the error queue of each request queue, and the way back from there.
+func quarantineConfig(cfg config, c quarantine.Config) quarantine.Config {
+	for _, queue := range requestQueues {
+		c.Queues = append(c.Queues, contract.ErrorQueue(queue.name))
+		c.Targets = append(c.Targets, queue.name)
+	}
+	c.Consumed = c.Targets
+	c.Exchanges = []string{contract.EventsExchange}
+	c.LongestRoad = quarantine.LongestRoad(cfg.policy())
+	c.Parse = func(m *messaging.Message) error {
+		for _, queue := range requestQueues {
+			if queue.name == m.Queue {
+				_, err := queue.read(m)
+				return err
+			}
+		}
+		return nil
+	}
+	return c
 }

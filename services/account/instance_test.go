@@ -60,13 +60,23 @@ func start(t testing.TB, variables ...string) *instance {
 	}
 	i := &instance{
 		url:    "http://" + a.server.Addr(),
-		client: &http.Client{Transport: openapitest.New(t, openAPI, nil), Timeout: patience},
+		client: &http.Client{Transport: openapitest.New(t, documented(t), nil), Timeout: patience},
 		cancel: cancel,
 		ended:  make(chan error, 1),
 	}
 	go func() { i.ended <- a.run(ctx) }()
 	t.Cleanup(func() { i.stop(t) })
 	return i
+}
+
+// documented is the whole document that an instance serves.
+func documented(t testing.TB) []byte {
+	t.Helper()
+	described, err := document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return described
 }
 
 // startReady starts an instance on the servers of env and waits until it is ready.

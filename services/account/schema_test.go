@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"example.com/banking/internal/testenv"
+	"example.com/banking/pkg/fault/control"
 	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
+	"example.com/banking/pkg/quarantine"
 	"example.com/banking/pkg/retry"
 	"example.com/banking/services/account/ledger"
 	"github.com/jackc/pgx/v5"
@@ -36,10 +38,12 @@ func TestMigratedTablesAreThoseOfTheirPackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = wanted.Close(t.Context()) }()
-	if _, err := wanted.Exec(t.Context(), inbox.Schema+outbox.Schema); err != nil {
-		t.Fatal(err)
+	for _, schema := range []string{inbox.Schema, outbox.Schema, quarantine.Schema, control.Schema} {
+		if _, err := wanted.Exec(t.Context(), schema); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for _, table := range []string{"inbox", "starts", "outbox"} {
+	for _, table := range []string{"inbox", "starts", "outbox", "quarantine_audit", "faults"} {
 		rows, _ := wanted.Query(t.Context(), describeTable, table)
 		want, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/fault/control"
 	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
+	"example.com/banking/pkg/quarantine"
 	"example.com/banking/pkg/service"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -23,6 +25,11 @@ var migrationFiles embed.FS
 
 //go:embed openapi.yaml
 var openAPI []byte
+
+// document describes all that is served: the service's own routes and those that packages bring along.
+func document() ([]byte, error) {
+	return service.MergeOpenAPI(openAPI, quarantine.OpenAPI, control.OpenAPI)
+}
 
 // app is the service, put together and not started.
 type app struct {
@@ -60,6 +67,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 	}()
 	registry := service.NewRegistry()
 	schema := service.NewSchema(pool, migrations(), log)
+	faults := control.New(control.Config{On: bool(cfg.Faults), Pool: pool, Migrated: schema.Migrated(), Logger: log})
 
 	metrics := messaging.NewMetrics()
 	registry.MustRegister(metrics)
@@ -78,6 +86,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		Logger:     log,
 		Registerer: registry,
 		StopGrace:  cfg.ShutdownGrace / 12,
+		Faults:     faults.Points(),
 	})
 	events, err := session.NewConsumer(messaging.ConsumerConfig{
 		Queue: contract.AccountEventsQueue,
@@ -88,6 +97,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 			Parse:      parseEvent,
 			Begin:      func() inbox.Work[command] { return newWork(now) },
 			Registerer: registry,
+			Faults:     faults.Points(),
 		}),
 		Policy:      cfg.policy(),
 		Road:        cfg.road(),
@@ -96,6 +106,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		Concurrency: cfg.Concurrency,
 		BatchSize:   cfg.BatchSize,
 		BatchWait:   cfg.BatchWait,
+		Faults:      faults.Points(),
 		Grace:       cfg.ShutdownGrace / 3, // the rest is for HTTP before it, the relay and the pool after it
 		Breaker:     cfg.BreakerConfig(),
 		Budget:      bool(cfg.RetryBudget),
@@ -109,12 +120,19 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 	janitor := inbox.NewJanitor(inbox.JanitorConfig{Pool: pool, Retention: cfg.InboxRetention, Logger: log})
 	sweep := &sweeper{
 		pool: pool, outbox: relay, timeout: cfg.SagaTimeout, interval: sweepInterval(cfg.SagaTimeout), batch: 100, now: now, log: log,
+		overdue: newOverdue(registry),
 	}
 
+	parked := quarantine.New(quarantineConfig(cfg, quarantine.Config{Session: session, Pool: pool, Registerer: registry, Logger: log}))
+
+	described, err := document()
+	if err != nil {
+		return nil, err
+	}
 	server, err := service.NewHTTP(service.HTTPConfig{
 		Addr:       cfg.HTTPAddr,
 		AdminToken: cfg.AdminToken,
-		OpenAPI:    openAPI,
+		OpenAPI:    described,
 		Checks: []service.Check{
 			{Name: "database", Ready: pool.Ping},
 			{Name: "schema", Ready: schema.Ready},
@@ -130,16 +148,20 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		return nil, err
 	}
 	(&api{store: &store{pool: pool}, wake: relay.Wake}).register(server.Echo)
+	faults.Register(server.Admin)
+	parked.Register(server.Admin)
 
 	// Started in this order, stopped in the reverse one: first no more requests and events are taken in, then what they have written is
 	// sent, and only then does the broker session end.
 	return &app{pool: pool, http: server, grace: cfg.ShutdownGrace, log: log, components: []service.Component{
 		{Name: "schema", Run: schema.Run},
 		{Name: "broker session", Run: session.Run},
-		{Name: "outbox relay", Run: relay.Run, After: schema.Migrated()},
+		faults.Component(),
+		{Name: "outbox relay", Run: relay.Run, After: faults.Loaded()},
 		{Name: "inbox janitor", Run: janitor.Run, After: schema.Migrated()},
 		{Name: "sweeper", Run: sweep.run, After: schema.Migrated()},
-		{Name: "account events", Run: events.Run, After: schema.Migrated()},
+		{Name: "quarantine", Run: parked.Run, After: schema.Migrated()},
+		{Name: "account events", Run: events.Run, After: faults.Loaded()},
 		{Name: "http", Run: server.Run},
 	}}, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/messaging"
+	"example.com/banking/pkg/quarantine"
 	"example.com/banking/pkg/retry"
 	"example.com/banking/services/transfer/lifecycle"
 )
@@ -32,4 +33,27 @@ func parseEvent(m *messaging.Message) (command, error) {
 	}
 	id, _ := contract.ParseID(data.TransferID.Value)
 	return command{transfer: id, data: data}, nil
+}
+
+// quarantineConfig says what is transfer's of the quarantine: the parking lot. What the broker itself takes out of account's queues
+// ends there too (it expired, for instance), so their names are among those to which a message may go back.
+func quarantineConfig(cfg config, c quarantine.Config) quarantine.Config {
+	c.Queues = []string{contract.ParkingLot}
+	c.Targets = []string{
+		contract.AccountEventsQueue,
+		contract.TransferRequestedQueue, contract.CreditRequestedQueue, contract.RefundRequestedQueue,
+	}
+	c.Consumed = []string{contract.AccountEventsQueue}
+	c.Exchanges = []string{contract.EventsExchange}
+	road := cfg.policy()
+	if cfg.RetryProfile == tiered {
+		road.Jitter = cfg.RetryJitter // which the queues have, and the policy does not
+	}
+	c.LongestRoad = quarantine.LongestRoad(road)
+	c.Parse = func(m *messaging.Message) error {
+		_, err := parseEvent(m)
+		return err
+	}
+	c.KnownTransfers = (&store{pool: c.Pool}).known
+	return c
 }

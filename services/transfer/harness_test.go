@@ -77,8 +77,18 @@ func startBank(t *testing.T, settings ...string) *bank {
 func (b *bank) start(settings ...string) {
 	b.t.Helper()
 	b.url, b.stop = b.replica(settings...)
-	b.client = &http.Client{Transport: openapitest.New(b.t, openAPI, nil)}
+	b.client = &http.Client{Transport: openapitest.New(b.t, documented(b.t), nil)}
 	b.awaitReady()
+}
+
+// documented is the whole document that the service serves.
+func documented(t testing.TB) []byte {
+	t.Helper()
+	described, err := document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return described
 }
 
 // replica runs one more service on the same servers; stop ends it and returns what it ended with.

@@ -49,7 +49,7 @@ func TestReadinessSaysWhyNot(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
 	b.url, b.stop = b.replica("AMQP_URL=amqp://guest:guest@127.0.0.1:1/")
-	b.client = &http.Client{Transport: openapitest.New(t, openAPI, nil)}
+	b.client = &http.Client{Transport: openapitest.New(t, documented(t), nil)}
 	b.eventually("transfers are accepted", func() bool { return b.call(http.MethodGet, "/transfers/summary", "").StatusCode == http.StatusOK })
 	a := b.call(http.MethodGet, "/readyz", "")
 	if a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(a.body), `"broker"`) || !strings.Contains(string(a.body), `"database":"ok"`) {

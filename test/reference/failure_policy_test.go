@@ -124,7 +124,7 @@ func TestHeadersAndReasons(t *testing.T) {
 
 	var faults []string
 	for literal := range maps.Keys(literals) {
-		if strings.HasPrefix(literal, "MT-") {
+		if strings.HasPrefix(literal, "MT-") && !strings.HasSuffix(literal, "-") { // a prefix is no header
 			faults = append(faults, literal)
 		}
 	}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"example.com/banking/internal/load"
+)
+
+// loadCommand makes traffic.
+type loadCommand struct {
+	Rate     float64       `required:"" help:"Transfers per second, whether earlier ones have been answered or not."`
+	Duration time.Duration `default:"30s" help:"For how long."`
+	Accounts int           `default:"100" help:"Among how many accounts of its own; they are opened when missing. 2 to 100,000."`
+	Hot      float64       `default:"0" help:"Share of the transfers that pay into one account, 0 to 1."`
+	Drain    time.Duration `default:"30s" help:"How long the last transfers may take to end."`
+}
+
+// loadResult is the JSON form of a load's end. Durations are in milliseconds.
+type loadResult struct {
+	Rate     float64        `json:"rate"`
+	Seconds  float64        `json:"seconds"`
+	Sent     int            `json:"sent"`
+	Accepted int            `json:"accepted"`
+	Failed   int            `json:"failed"`
+	Error    string         `json:"error,omitzero"`
+	Ended    map[string]int `json:"ended"`
+	Open     int            `json:"open"`
+	AnswerMS milliseconds   `json:"answerMs"`
+	EndMS    milliseconds   `json:"endMs"`
+}
+
+type milliseconds struct {
+	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
+	P99  float64 `json:"p99"`
+	P999 float64 `json:"p999"`
+	Max  float64 `json:"max"`
+}
+
+func inMilliseconds(l load.Latencies) milliseconds {
+	ms := func(d time.Duration) float64 { return float64(d.Round(time.Microsecond)) / float64(time.Millisecond) }
+	return milliseconds{ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.Max)}
+}
+
+func (c *loadCommand) Run(ctx context.Context, to *endpoints, out *output) error {
+	if c.Accounts < 2 || c.Accounts > 100_000 {
+		return errors.New("--accounts must be from 2 to 100000")
+	}
+	if err := to.need("ACCOUNT_URL", "TRANSFER_URL", "AMQP_URL"); err != nil {
+		return err
+	}
+	accounts, err := loadAccounts(ctx, to.account(), c.Accounts)
+	if err != nil {
+		return err
+	}
+	b, err := newBroker(to)
+	if err != nil {
+		return err
+	}
+	conn, err := b.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ended, err := load.Watch(ctx, conn)
+	if err != nil {
+		return err
+	}
+	config := load.Config{
+		URL: to.TransferURL, Accounts: accounts, Currency: "EUR", Rate: c.Rate, Duration: c.Duration, Hot: c.Hot, Drain: c.Drain, Ended: ended,
+	}
+	if !out.json {
+		began := time.Now()
+		fmt.Fprintln(out, "   time      sent     ended   open  failed   p50 ms   p99 ms")
+		config.Progress = func(r load.Report) {
+			end := inMilliseconds(r.End)
+			fmt.Fprintf(out, "%5.0f s  %8d  %8d  %5d  %6d  %7.1f  %7.1f\n", time.Since(began).Seconds(), r.Sent, total(r.Ended), r.Open, r.Failed, end.P50, end.P99)
+		}
+	}
+	r, err := load.Run(ctx, config)
+	if err != nil {
+		return err
+	}
+	result := loadResult{
+		Rate: c.Rate, Seconds: r.Sending.Seconds(), Sent: r.Sent, Accepted: r.Accepted, Failed: r.Failed, Error: r.Error,
+		Ended: r.Ended, Open: r.Open, AnswerMS: inMilliseconds(r.Answer), EndMS: inMilliseconds(r.End),
+	}
+	if err := result.print(out); err != nil {
+		return err
+	}
+	if r.Failed > 0 || r.Open > 0 {
+		return exitError(1)
+	}
+	return nil
+}
+
+func (r loadResult) print(out *output) error {
+	if out.json {
+		return out.document(r)
+	}
+	fmt.Fprintf(out, "\n%d transfers sent in %.1f s, %d accepted, %d failed\n", r.Sent, r.Seconds, r.Accepted, r.Failed)
+	if r.Error != "" {
+		fmt.Fprintln(out, out.bad("the last failure: "+r.Error))
+	}
+	for _, status := range []string{"COMPLETED", "REJECTED", "REFUNDED"} {
+		if n := r.Ended[status]; n > 0 {
+			fmt.Fprintf(out, "  %-9s %d\n", status, n)
+		}
+	}
+	if r.Open > 0 {
+		fmt.Fprintln(out, out.bad(fmt.Sprintf("  %d have not ended", r.Open)))
+	}
+	fmt.Fprintln(out)
+	row := func(name string, m milliseconds) []string {
+		return []string{name, fmt.Sprintf("%.1f", m.P50), fmt.Sprintf("%.1f", m.P90), fmt.Sprintf("%.1f", m.P99), fmt.Sprintf("%.1f", m.P999), fmt.Sprintf("%.1f", m.Max)}
+	}
+	return out.table([]string{"MILLISECONDS UNTIL", "P50", "P90", "P99", "P99.9", "MAX"}, [][]string{row("accepted", r.AnswerMS), row("ended", r.EndMS)})
+}
+
+func total(counts map[string]int) (n int) {
+	for _, count := range counts {
+		n += count
+	}
+	return n
+}
+
+// loadAccounts opens the accounts among which a load moves money. Their ids are derived from their numbers, so that the next load finds
+// them, and they are rich enough never to be refused.
+func loadAccounts(ctx context.Context, service *api, n int) ([]string, error) {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "bank load %d", i)).String()
+		body := map[string]any{"id": ids[i], "owner": fmt.Sprintf("Load %d", i), "currency": "EUR", "openingBalanceMinor": 1_000_000_000_00}
+		if _, err := service.do(ctx, http.MethodPost, "/accounts", body, nil); err != nil {
+			return nil, fmt.Errorf("open account %d of the load: %w", i, err)
+		}
+	}
+	return ids, nil
+}

@@ -1,0 +1,253 @@
+// Package load asks for transfers at a fixed rate and measures how long they take, as clients see it.
+//
+// The load is open: every transfer has its time, whether earlier ones have been answered or not, and its latency counts from that
+// time. A generator that waits for answers sends less while the system is slow, and so leaves out of its figures exactly the
+// waiting that its users would have had (coordinated omission).
+package load
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Config says what is sent, and where.
+type Config struct {
+	URL      string        // of the transfer service
+	Accounts []string      // ids of two or more accounts among which money moves
+	Currency string        // of all of them
+	Rate     float64       // transfers per second
+	Duration time.Duration // for how long
+	Hot      float64       // share of the transfers that pay into the first account; the others are spread evenly
+	Amount   int64         // at most, in minor units; default 100
+	Drain    time.Duration // how long the last transfers may take to end; default 30 s
+	Running  int           // requests under way at once at most; default 2,000. A later one waits, and its waiting counts
+	Ended    <-chan Ended  // tells which transfers have ended, see Watch; nil: only the answers are measured
+	Progress func(Report)  // called every second, when not nil
+}
+
+func (c Config) validate() error {
+	switch {
+	case len(c.Accounts) < 2:
+		return errors.New("load: two accounts are needed at least")
+	case !(c.Rate > 0) || c.Rate > 1e6 || c.Duration <= 0:
+		return errors.New("load: a rate above 0 and up to 1,000,000 per second, and a duration above 0, are needed")
+	case c.Hot < 0 || c.Hot > 1:
+		return errors.New("load: the hot account's share must be from 0 to 1")
+	}
+	return nil
+}
+
+// Run sends the load and waits until every accepted transfer has ended, for Drain at most. When ctx ends it stops sending and reports what
+// it has seen so far.
+func Run(ctx context.Context, c Config) (Report, error) {
+	if err := c.validate(); err != nil {
+		return Report{}, err
+	}
+	if c.Drain <= 0 {
+		c.Drain = 30 * time.Second
+	}
+	if c.Running <= 0 {
+		c.Running = 2000
+	}
+	g := newGenerator(c)
+	defer g.client.CloseIdleConnections()
+	return g.run(ctx), nil
+}
+
+// Burst sends n transfers as fast as that many clients get answers, each over a connection of its own, and returns when the last has been
+// answered. It measures how much a system can take, and nothing about latencies: they depend on the number of clients. Of the
+// configuration it uses URL, Accounts, Currency, Hot and Amount.
+func Burst(ctx context.Context, c Config, n, clients int) (Report, error) {
+	c.Rate, c.Duration, c.Running, c.Ended = 1, 1, clients, nil
+	if err := c.validate(); err != nil {
+		return Report{}, err
+	}
+	g := newGenerator(c)
+	defer g.client.CloseIdleConnections()
+	began := time.Now()
+	var left atomic.Int64
+	left.Store(int64(n))
+	var running sync.WaitGroup
+	for range clients {
+		running.Go(func() {
+			for ctx.Err() == nil && left.Add(-1) >= 0 {
+				g.books.sent()
+				g.ask(time.Now())
+			}
+		})
+	}
+	running.Wait()
+	r := g.books.report()
+	r.Sending = time.Since(began)
+	return r, nil
+}
+
+func newGenerator(c Config) *generator {
+	transport := &http.Transport{MaxIdleConns: c.Running, MaxIdleConnsPerHost: c.Running}
+	if c.Amount <= 0 {
+		c.Amount = 100
+	}
+	return &generator{
+		Config: c, client: &http.Client{Transport: transport, Timeout: 15 * time.Second},
+		books: newBooks(c.Ended != nil), slots: make(chan struct{}, c.Running),
+	}
+}
+
+type generator struct {
+	Config
+	client *http.Client
+	books  *books
+	slots  chan struct{}
+}
+
+func (g *generator) run(ctx context.Context) Report {
+	over := make(chan struct{})
+	var side sync.WaitGroup
+	side.Go(func() { g.listen(over) })
+	side.Go(func() { g.report(over) })
+
+	began := time.Now()
+	var requests sync.WaitGroup
+	for i := range int(g.Rate * g.Duration.Seconds()) {
+		due := began.Add(time.Duration(float64(i) / g.Rate * float64(time.Second)))
+		if !sleepUntil(ctx, due) {
+			break
+		}
+		select {
+		case g.slots <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		g.books.sent()
+		requests.Go(func() {
+			defer func() { <-g.slots }()
+			g.ask(due)
+		})
+	}
+	sending := time.Since(began)
+	requests.Wait()
+	if g.Ended != nil {
+		drain, cancel := context.WithTimeout(ctx, g.Drain)
+		g.books.wait(drain)
+		cancel()
+	}
+	close(over)
+	side.Wait()
+	r := g.books.report()
+	r.Sending = sending
+	return r
+}
+
+// sleepUntil waits for a time, and says whether it came before ctx ended. A time that has passed does not wait.
+func sleepUntil(ctx context.Context, due time.Time) bool {
+	pause := time.Until(due)
+	if pause <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// listen notes which transfers have ended.
+func (g *generator) listen(over <-chan struct{}) {
+	ended := g.Ended
+	for {
+		select {
+		case e, open := <-ended:
+			if !open {
+				ended = nil // those that are still open will be reported as such
+				continue
+			}
+			g.books.ended(e)
+		case <-over:
+			return
+		}
+	}
+}
+
+func (g *generator) report(over <-chan struct{}) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if g.Progress != nil {
+				g.Progress(g.books.report())
+			}
+		case <-over:
+			return
+		}
+	}
+}
+
+// ask makes one request. It has no idempotency key and is not repeated: what fails is counted.
+func (g *generator) ask(due time.Time) {
+	from, to := g.pair()
+	body := fmt.Appendf(nil, `{"sourceAccountId":%q,"destinationAccountId":%q,"amountMinor":%d,"currency":%q}`,
+		from, to, 1+rand.Int64N(g.Amount), g.Currency)
+	response, err := g.client.Post(strings.TrimSuffix(g.URL, "/")+"/transfers", "application/json", bytes.NewReader(body))
+	if err != nil {
+		g.books.failed(err)
+		return
+	}
+	answer, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	switch {
+	case err != nil:
+		g.books.failed(err)
+	case response.StatusCode != http.StatusAccepted:
+		g.books.failed(fmt.Errorf("the transfer service answered %s: %.500s", response.Status, answer))
+	default:
+		var accepted struct {
+			ID string `json:"id"`
+		}
+		if err := json.Unmarshal(answer, &accepted); err != nil || accepted.ID == "" {
+			g.books.failed(fmt.Errorf("the transfer service answered 202 without an id: %.500s", answer))
+			return
+		}
+		g.books.accepted(accepted.ID, due, time.Now())
+	}
+}
+
+func (g *generator) pair() (from, to string) {
+	n := len(g.Accounts)
+	i := rand.IntN(n)
+	if g.Hot > 0 {
+		i = 1 + rand.IntN(n-1) // the hot account only receives: it must not run out of money
+		if rand.Float64() < g.Hot {
+			return g.Accounts[i], g.Accounts[0]
+		}
+		if n == 2 {
+			return g.Accounts[1], g.Accounts[0]
+		}
+		j := 1 + rand.IntN(n-2)
+		if j >= i {
+			j++
+		}
+		return g.Accounts[i], g.Accounts[j]
+	}
+	j := rand.IntN(n - 1)
+	if j >= i {
+		j++
+	}
+	return g.Accounts[i], g.Accounts[j]
+}

@@ -1,0 +1,62 @@
+package outbox
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/banking/pkg/fault"
+	"example.com/banking/pkg/retry"
+	"github.com/google/uuid"
+)
+
+// counted keeps the count of a fault in memory.
+type counted struct{ left atomic.Int64 }
+
+func (c *counted) Take(context.Context, uuid.UUID) (bool, error) { return c.left.Add(-1) >= 0, nil }
+
+func (c *counted) Note(context.Context, uuid.UUID, int64) error { return nil }
+
+// once makes points with one fault that fires once.
+func once(f fault.Fault) *fault.Points {
+	ledger := &counted{}
+	ledger.left.Store(1)
+	one := int64(1)
+	f.Remaining = &one
+	points := fault.New(ledger, slog.New(slog.DiscardHandler))
+	points.Arm([]fault.Fault{f})
+	return points
+}
+
+// Between the confirm and the mark: the message is published again under its id, its neighbour is not, and the outbox gets empty.
+func TestFaultAfterTheConfirmPublishesAgain(t *testing.T) {
+	t.Parallel()
+	b := &broker{}
+	faults := once(fault.Fault{Point: fault.AfterPublish, Action: fault.Error, Class: retry.Timeout, MessageID: "m1"})
+	o := start(t, Config{Pool: newPool(t), Publisher: b, Faults: faults, Poll: 50 * time.Millisecond})
+	send(t, o, newMessage(t, "m1"), newMessage(t, "m2"))
+	awaitEmpty(t, o.config.Pool)
+	if b.times("m1") != 2 || b.times("m2") != 1 {
+		t.Errorf("published %d and %d times, want 2 and 1", b.times("m1"), b.times("m2"))
+	}
+}
+
+// A relay that hangs after the confirm holds up its own batch; when it is told to stop it does, and the next relay sends again.
+func TestDelayAfterTheConfirmEndsWithTheStop(t *testing.T) {
+	t.Parallel()
+	b := &broker{}
+	pool := newPool(t)
+	faults := once(fault.Fault{Point: fault.AfterPublish, Action: fault.Delay, Delay: fault.MaxDelay})
+	o := newOutbox(Config{Pool: pool, Publisher: b, Faults: faults, StopGrace: 100 * time.Millisecond})
+	stop := run(t, o)
+	send(t, o, newMessage(t, "m1"))
+	eventually(t, "the message is published", func() bool { return b.times("m1") == 1 })
+	stop()
+	if n := rowCount(t, pool, "true"); n != 1 {
+		t.Errorf("%d messages are left, want the one that hung", n)
+	}
+	start(t, Config{Pool: pool, Publisher: b, Poll: 50 * time.Millisecond})
+	awaitEmpty(t, pool)
+}

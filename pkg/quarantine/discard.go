@@ -1,0 +1,108 @@
+package quarantine
+
+import (
+	"context"
+
+	"example.com/banking/pkg/service"
+	"github.com/labstack/echo/v4"
+)
+
+// discarding is one discard.
+type discarding struct {
+	work
+	run *run
+}
+
+// discardBatch is how many messages share a transaction of the audit.
+const discardBatch = 50
+
+// discard throws quarantined messages away, once each of them is written down as a whole; or says which it would.
+func (q *Quarantine) discard(c echo.Context) error {
+	order, err := q.discardOrderOf(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := service.Unhurried(c)
+	defer cancel()
+	queues := q.queuesOf(order.filter)
+	h, err := q.hold(ctx, queues)
+	if err != nil {
+		return q.refuse(err, queues)
+	}
+	defer h.release()
+
+	d := &discarding{run: newRun(c, actionDiscard, order.Because)}
+	d.work = work{
+		Quarantine: q, hold: h, stream: service.NewStream(c), filter: order.filter, began: d.run.began, confirm: order.Confirm,
+		prepare: d.prepare, carryOut: d.carryOut, size: q.window,
+	}
+	d.summary.DryRun = !order.Confirm
+	if order.Confirm {
+		d.summary.Run = &d.run.id
+	} else {
+		d.size = dryWindow
+	}
+	return d.answer(c, d.through(ctx, queues))
+}
+
+func (d *discarding) prepare(_ context.Context, tasks []*task) error {
+	for _, t := range tasks {
+		if !d.confirm {
+			t.Outcome = wouldDiscard
+		}
+	}
+	return nil
+}
+
+func (d *discarding) carryOut(ctx context.Context, l *look, tasks []*task) error {
+	if !d.confirm {
+		return d.say(tasks)
+	}
+	for len(tasks) > 0 {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		n := min(discardBatch, len(tasks))
+		err := d.remove(ctx, l, tasks[:n])
+		if said := d.say(settled(tasks[:n])); err == nil {
+			err = said
+		}
+		if err != nil {
+			return err
+		}
+		tasks = tasks[n:]
+	}
+	return nil
+}
+
+// remove writes the messages down, and only then lets the broker forget them.
+func (d *discarding) remove(ctx context.Context, l *look, todo []*task) error {
+	ctx, cancel := finish(ctx)
+	defer cancel()
+	if err := d.hold.start(ctx, d.run, todo); err != nil {
+		return err
+	}
+	if err := d.crash(afterAuditStarted); err != nil {
+		return err
+	}
+	failure := l.ackAll(todo)
+	if failure != nil {
+		failure = &brokerError{l.queue, failure}
+		for _, t := range todo {
+			t.settle(outcomeUnknown, outcomeUnknown, "the broker may not have heard that it can leave the quarantine")
+		}
+	} else {
+		if err := d.crash(afterAck); err != nil {
+			return err
+		}
+		for _, t := range todo {
+			t.settle(outcomeDone, discarded, "")
+		}
+	}
+	err := d.hold.end(ctx, todo)
+	d.record(ctx, d.run, todo)
+	if failure != nil {
+		return failure
+	}
+	return err
+}

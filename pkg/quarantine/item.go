@@ -1,0 +1,104 @@
+package quarantine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"example.com/banking/pkg/messaging"
+	"github.com/go-json-experiment/json"
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// Item is a quarantined message as a list shows it.
+type Item struct {
+	Queue            string     `json:"queue"`
+	Key              string     `json:"key"` // names the message: its messageId, or "sha256:" and 16 hex digits of its body's digest
+	MessageID        string     `json:"messageId"`
+	Type             string     `json:"type"`
+	TransferID       string     `json:"transferId"`
+	Reason           string     `json:"reason"`
+	Class            string     `json:"class"`
+	Attempts         int64      `json:"attempts"`
+	Error            string     `json:"error"`
+	ParkedAt         *time.Time `json:"parkedAt"`
+	FirstFailedAt    *time.Time `json:"firstFailedAt"`
+	OriginQueue      string     `json:"originQueue"`
+	OriginExchange   string     `json:"originExchange"`
+	OriginRoutingKey string     `json:"originRoutingKey"`
+	Service          string     `json:"service"`
+	ReplayCount      int64      `json:"replayCount"`
+}
+
+// parked is one message in the hands of a look.
+type parked struct {
+	Item
+	delivery *amqp.Delivery
+	envelope messaging.Envelope
+	invalid  error // why the body cannot be handled by anybody
+	told     messaging.Parked
+	digest   string // "sha256:…", once it was needed
+}
+
+func read(queue string, d *amqp.Delivery) *parked {
+	p := &parked{delivery: d, told: messaging.ReadParked(d.Headers)}
+	if len(d.Body) <= messaging.MaxBody {
+		p.envelope, p.invalid = messaging.Decode(d.Body)
+	} else {
+		p.invalid = errTooLarge
+	}
+	told := &p.told
+	p.Item = Item{
+		Queue: queue, MessageID: p.envelope.MessageID, Type: p.envelope.Type, TransferID: transferID(p.envelope),
+		Reason: told.Reason, Class: told.Class, Attempts: told.Attempts, Error: told.Error,
+		ParkedAt: instant(told.ParkedAt), FirstFailedAt: instant(told.FirstFailedAt),
+		OriginQueue: told.OriginQueue, OriginExchange: told.OriginExchange, OriginRoutingKey: told.OriginRoutingKey,
+		Service: told.Service, ReplayCount: told.ReplayCount,
+	}
+	if p.Key = p.MessageID; !nameable(p.Key) {
+		p.Key = p.digestKey()
+	}
+	return p
+}
+
+// nameable says whether a messageId can name a message: it is what a consumer would take for one.
+func nameable(id string) bool {
+	return id != "" && utf8.RuneCountInString(id) <= messaging.MaxMessageID && !strings.ContainsRune(id, 0)
+}
+
+const digestPrefix = "sha256:"
+
+// digestKey names a message by its body.
+func (p *parked) digestKey() string {
+	if p.digest == "" {
+		sum := sha256.Sum256(p.delivery.Body)
+		p.digest = digestPrefix + hex.EncodeToString(sum[:8])
+	}
+	return p.digest
+}
+
+// named says whether a key of a client's means this message. Every message also answers to its digest.
+func (p *parked) named(key string) bool {
+	return p.Key == key || strings.HasPrefix(key, digestPrefix) && p.digestKey() == strings.ToLower(key)
+}
+
+// transferID is what the message says it is about.
+func transferID(e messaging.Envelope) string {
+	var data struct {
+		TransferID string `json:"transferId"`
+	}
+	if json.Unmarshal(e.Data, &data) == nil && data.TransferID != "" {
+		return data.TransferID
+	}
+	return e.CorrelationID
+}
+
+func instant(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	at = at.UTC()
+	return &at
+}

@@ -1,0 +1,28 @@
+package quarantine
+
+// Schema creates the table. Each service has it in its own migrations; a test there compares the migrated table with this text.
+//
+// One row for each message that was replayed or discarded. It is written before anything happens to the message, with the outcome STARTED,
+// so that a process that dies half-way leaves a trace of what it was at. A discarded message is kept here whole: headers and
+// properties as JSON (type json, because jsonb cannot hold every character that a header can), the body byte for byte.
+const Schema = `
+create table quarantine_audit (
+    id         bigint generated always as identity primary key,
+    run        uuid        not null,
+    action     text        not null check (action in ('REPLAY', 'DISCARD')),
+    outcome    text        not null check (outcome in ('STARTED', 'DONE', 'FAILED', 'UNKNOWN')),
+    queue      text        not null,
+    key        text        not null,
+    message_id text        not null,
+    type       text        not null,
+    operator   text        not null,
+    because    text        not null,
+    target     text        not null,
+    detail     text        not null default '',
+    started_at timestamptz not null default now(),
+    ended_at   timestamptz,
+    headers    json,
+    properties json,
+    body       bytea,
+    check ((action = 'DISCARD') = (body is not null and because <> ''))
+);`
