@@ -15,11 +15,15 @@ TEST_PARALLEL ?= 2
 TEST_TIMEOUT  ?= 10m
 TEST_FLAGS    ?=
 
+# Making an interesting input small would otherwise take most of that time.
+FUZZTIME      ?= 1m
+FUZZ          := go test -run '^$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./pkg/messaging -fuzz
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: up
 up: install build ## Start servers and services here; Ctrl-C stops them, the data stays
@@ -37,9 +41,25 @@ demo: install build ## Start everything, take a guided tour that checks itself, 
 test: install-test ## Run all tests with the race detector, on private servers
 	go run ./internal/testenv/hold go test -race -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
+.PHONY: fuzz
+fuzz: check-go ## Try hostile bodies and headers, each for FUZZTIME (1m)
+	$(FUZZ) '^FuzzDecode$$'
+	$(FUZZ) '^FuzzReadDeaths$$'
+	$(FUZZ) '^FuzzHeaders$$'
+
+.PHONY: test-rules
+test-rules: check-go ## Test the alert rules, also with promtool where it is installed
+	go test ./deploy/prometheus
+	@cd deploy/prometheus && if command -v promtool >/dev/null; then promtool check config prometheus.yml && promtool test rules rules_test.yml; \
+	else echo "promtool is not installed: its engine has run the same tests above"; fi
+
 .PHONY: test-compose
 test-compose: ## Start the Docker composition and check it; needs a container engine
 	test/compose/run.sh
+
+.PHONY: test-rabbitmq4
+test-rabbitmq4: install-race ## Run the tests on RabbitMQ 4 and PostgreSQL 17; needs a container engine or given servers
+	test/rabbitmq4/run.sh
 
 .PHONY: build
 build: check-go ## Build bank and the services into bin/
@@ -58,7 +78,7 @@ lint-go: ## gofmt, go vet, staticcheck
 
 .PHONY: lint-sh
 lint-sh: ## shellcheck, where it is installed
-	@if command -v shellcheck >/dev/null; then shellcheck deploy/*.sh deploy/*/*.sh test/compose/*.sh .ci/run; \
+	@if command -v shellcheck >/dev/null; then shellcheck deploy/*.sh deploy/*/*.sh test/*/*.sh .ci/run; \
 	else echo "shellcheck is not installed: shell scripts are not checked"; fi
 
 .PHONY: vuln
@@ -76,6 +96,10 @@ install: check-go ## Install PostgreSQL and RabbitMQ when missing, or say what t
 .PHONY: install-test
 install-test: check-go
 	@deploy/install.sh servers race browser
+
+.PHONY: install-race
+install-race: check-go
+	@deploy/install.sh race
 
 .PHONY: check-go
 check-go:

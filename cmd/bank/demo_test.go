@@ -12,8 +12,8 @@ import (
 func TestTourIsNotTunedByTheCallersShell(t *testing.T) {
 	t.Parallel()
 	got := asDocumented([]string{"PATH=/bin", "LOG_FORMAT=text", "LOG_LEVEL=error", "RETRY_INTERVALS=1h", "RETRY_DELAY=1h",
-		"RETRY_PROFILE=tiered", "RETRY_TIERS=1h", "RETRY_JITTER=0", "RETRY_CLASSIFY=off", "MAX_ATTEMPTS=9", "MAX_AGE=1s", "NOT_FOUND_MAX_AGE=1s", "SAGA_TIMEOUT=1s",
-		"BREAKER=off", "RETRY_BUDGET=off", "CONSUMER_RATE_LIMIT=1", "FAULTS=on", "CONSUMER_PREFETCH=7"})
+		"RETRY_PROFILE=tiered", "RETRY_TIERS=1h", "RETRY_JITTER=0", "RETRY_CLASSIFY=off", "MAX_ATTEMPTS=9", "MAX_AGE=1s", "NOT_FOUND_MAX_AGE=1s",
+		"SAGA_TIMEOUT=1s", "BREAKER=off", "RETRY_BUDGET=off", "CONSUMER_RATE_LIMIT=1", "FAULTS=on", "CONSUMER_PREFETCH=7"})
 	want := []string{"PATH=/bin", "CONSUMER_PREFETCH=7", "LOG_FORMAT=json", "LOG_LEVEL=info"}
 	if !slices.Equal(got, want) {
 		t.Errorf("environment of the tour = %v, want %v", got, want)

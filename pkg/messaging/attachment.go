@@ -14,8 +14,9 @@ import (
 // it; workers only see the deliveries they were given and answer with verdicts. When the link breaks the whole attachment
 // is forgotten, because the broker has put every unacked message back.
 //
-// A delivery goes from take to ready, in a batch to a worker (dispatch, Consumer.handle), comes back with a verdict (settle),
-// and is then acked, or waits for its next attempt, or leaves.
+// The way of one delivery: take puts it among the ready ones, dispatch gives it in a batch to a worker, where Consumer.handle runs the
+// batch and judges it; settle carries the verdict out. It is acked, rejected or given back, or waits here for its next attempt
+// (wake), or a copy of it is published elsewhere before it is acked (publishCopies).
 type attachment struct {
 	consumer  *Consumer
 	link      *link
@@ -30,23 +31,23 @@ type attachment struct {
 	busy    int              // batches at the workers
 	quiet   time.Time        // since when nothing has come from them or, since it subscribed, from the broker
 
-	ready   []*delivery // to be handled, in order
-	since   time.Time   // when the first of them came
-	waiting schedule    // between two attempts
-	leaving []*delivery // to be published and then acked
-	unsent  schedule    // the same, before another try
-	exits   chan exit   // what became of the publishings; nil while none is under way
-	held    int         // deliveries whose publishing has failed so far
-	ledger  ledger
+	ready     []*delivery          // to be handled, in order
+	since     time.Time            // when the first of them came
+	waiting   schedule             // between two attempts
+	outgoing  []*delivery          // their copies are to be published, then they are acked
+	unsent    schedule             // the same, before another try
+	published chan publishedCopies // what became of the copies; nil while none is under way
+	stranded  int                  // deliveries whose copies could not be published so far
+	ledger    ledger
+	acked     []string // message ids of the acks since the last flush, while faults can be ordered
 
 	stopping  bool
-	unexcused bool     // deliveries could not be excused
-	acked     []string // message ids of the acks since the last flush, while faults can be ordered
+	unexcused bool // deliveries could not be excused
 }
 
 func (c *Consumer) attach(l *link, work chan<- *batch, live context.Context) (*attachment, error) {
 	a := &attachment{
-		consumer: c, link: l, live: live, work: work, subscription: subscription{tag: c.session.Name + ":" + c.Queue},
+		consumer: c, link: l, live: live, work: work,
 		results: make(chan []*delivery, 2*c.Concurrency),
 	}
 	err := l.within(live, "open a channel for "+c.Queue, func() (err error) {
@@ -79,7 +80,7 @@ func (a *attachment) run(ctx context.Context) {
 		}
 		a.wake(now)
 		again := a.dispatch(now)
-		a.publishExits()
+		a.publishCopies()
 		a.flush()
 		deliveries := a.deliveries
 		if a.full() {
@@ -98,8 +99,8 @@ func (a *attachment) run(ctx context.Context) {
 			a.busy--
 			a.quiet = time.Now()
 			a.settle(ds)
-		case e := <-a.exits:
-			a.left(e)
+		case r := <-a.published:
+			a.copiesPublished(r)
 		case <-a.consumer.dampers.changed:
 		case <-timer.C:
 		case <-a.cancelled: // deliveries end too, but nobody looks there while it is full
@@ -171,7 +172,7 @@ func (a *attachment) settle(ds []*delivery) {
 			a.check(a.ch.Reject(d.DeliveryTag, false))
 			m.retried.Inc()
 		case lapByCopy, quarantineNow:
-			a.leaving = append(a.leaving, d)
+			a.outgoing = append(a.outgoing, d)
 		case giveBack, none:
 			back = append(back, d)
 		}

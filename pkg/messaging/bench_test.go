@@ -2,13 +2,19 @@ package messaging_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"example.com/banking/internal/testenv"
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/contract/topology"
 	"example.com/banking/pkg/messaging"
+	"example.com/banking/pkg/retry"
 )
 
 // BenchmarkPublishAndConsume sends messages in batches of 100 through the broker to a handler that does nothing.
@@ -68,4 +74,94 @@ func BenchmarkPublishAndConsume(b *testing.B) {
 	if ready, _ := env.QueueDepth(b, contract.AccountEventsQueue); ready != 0 {
 		b.Errorf("%d messages are left", ready)
 	}
+}
+
+// BenchmarkBehindPoison takes turns between two consumers on the road in process, 500 messages each time. One of them holds a message
+// that waits for its next attempt. The ratio is its throughput to that of the other.
+func BenchmarkBehindPoison(b *testing.B) {
+	const size = 500
+	free, behind := benchAccount(b, ""), benchAccount(b, "poison")
+	var without, with time.Duration
+	for b.Loop() {
+		without += free.take(b, size)
+		with += behind.take(b, size)
+	}
+	b.ReportMetric(without.Seconds()/with.Seconds(), "ratio")
+	b.ReportMetric(float64(b.N*size)/with.Seconds(), "msg/s")
+}
+
+// benchConsumer is a consumer with everything that a service switches on.
+type benchConsumer struct {
+	session *messaging.Session
+	handled chan struct{}
+	good    []messaging.Publishing
+}
+
+func benchAccount(b *testing.B, poison string) *benchConsumer {
+	b.Helper()
+	s, c := account(func(_ context.Context, m *messaging.Message) error {
+		if m.MessageID == poison {
+			return errors.New("later")
+		}
+		return nil
+	}, 20*time.Minute)
+	s.URLs, s.Logger = []string{testenv.New(b).AMQPURL}, slog.New(slog.DiscardHandler)
+	c.Breaker, c.Budget, c.Starts = &retry.BreakerConfig{}, true, newNotebook()
+	bench := &benchConsumer{session: messaging.NewSession(s), handled: make(chan struct{}, 1<<20)}
+	answer := c.Handler
+	c.Handler = func(ctx context.Context, batch []*messaging.Message) ([]error, error) {
+		defer func() {
+			for range batch {
+				bench.handled <- struct{}{}
+			}
+		}()
+		return answer(ctx, batch)
+	}
+	consumer, err := bench.session.NewConsumer(c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = bench.session.Run(ctx) })
+	running.Go(func() { _ = consumer.Run(ctx) })
+	b.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
+	publish := func(id string) messaging.Publishing {
+		p := messaging.Publishing{Exchange: contract.EventsExchange, RoutingKey: requested, Mandatory: true}
+		p.Body = []byte(body(id))
+		return p
+	}
+	if poison != "" {
+		bench.publish(b, publish(poison))
+	}
+	for i := range 500 {
+		bench.good = append(bench.good, publish(fmt.Sprint(i)))
+	}
+	bench.take(b, 100) // warm
+	return bench
+}
+
+func (c *benchConsumer) publish(b *testing.B, messages ...messaging.Publishing) {
+	b.Helper()
+	outcomes, err := c.session.Publish(b.Context(), messages)
+	if err != nil || slices.ContainsFunc(outcomes, func(o messaging.Outcome) bool { return o != messaging.Acked }) {
+		b.Fatal(outcomes, err)
+	}
+	if len(messages) == 1 {
+		<-c.handled
+	}
+}
+
+// take publishes messages and says how long it took until they were handled.
+func (c *benchConsumer) take(b *testing.B, n int) time.Duration {
+	b.Helper()
+	began := time.Now()
+	c.publish(b, c.good[:n]...)
+	for range n {
+		<-c.handled
+	}
+	return time.Since(began)
 }

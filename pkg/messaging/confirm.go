@@ -85,14 +85,14 @@ func (p *publisher) collect(ctx context.Context, j *job, outcomes []Outcome) err
 			missing = p.link.waiting(fmt.Errorf("no confirm: %w", err))
 		case acked:
 			outcomes[i] = Acked
-		case j.life.ch.IsClosed():
+		case j.channel.ch.IsClosed():
 			// A confirm that is waited for when its channel ends looks like a nack. The broker may have the message or not.
-			missing = j.life.why(ctx)
+			missing = j.channel.why(ctx)
 		default:
 			outcomes[i] = Nacked
 		}
 	}
-	j.life.fence()
+	j.channel.fence()
 	return missing
 }
 

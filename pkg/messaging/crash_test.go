@@ -51,7 +51,7 @@ func mortal() error {
 	defer pool.Close()
 	s, c := transfer(succeed)
 	s.URLs = []string{os.Getenv(mortalBroker)}
-	c.Prefetch, c.BatchSize, c.BatchWait, c.Grace = 20, 20, 50*time.Millisecond, 50*time.Millisecond
+	c.Prefetch, c.BatchSize, c.BatchWait, c.Grace = 20, 20, 50*time.Millisecond, time.Second
 	c.Breaker, c.Budget, c.Probe, c.Starts = &retry.BreakerConfig{}, true, pool.Ping, inbox.NewStarts(pool)
 	c.Handler = func(ctx context.Context, batch []*messaging.Message) ([]error, error) {
 		tx, err := pool.Begin(ctx)

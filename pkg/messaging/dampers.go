@@ -112,9 +112,14 @@ func (d *dampers) dependencyDown(ctx context.Context) bool {
 		return false
 	}
 	d.m.Lock()
-	known := time.Since(d.downAt) < probeEvery
+	if now := time.Now(); now.Sub(d.downAt) < probeEvery {
+		defer d.m.Unlock()
+		d.breaker.Trip(now)
+		d.observe(now)
+		return true
+	}
 	d.m.Unlock()
-	return known || !d.ask(ctx)
+	return !d.ask(ctx)
 }
 
 // ask probes the dependency.
@@ -193,68 +198,6 @@ func (d *dampers) record(now time.Time, ds []*delivery, down bool) {
 	if d.rate != nil {
 		d.adapt(now, limited, succeeded > 0)
 	}
-}
-
-// adapt moves the rate: down when the dependency asked for less, up again little by little.
-func (d *dampers) adapt(now time.Time, limited, well bool) {
-	was := d.rate.Rate()
-	if limited {
-		d.rate.PushBack(now)
-	} else if well {
-		d.rate.Calm(now)
-	}
-	switch rate := d.rate.Rate(); {
-	case rate < was && !d.slowed:
-		d.slowed = true
-		d.log.Warn("dependency asks for less, the rate is lowered", "per_second", rate, "error", d.cause)
-	case rate >= d.limit && d.slowed:
-		d.slowed = false
-		d.log.Info("the rate is back at its limit", "per_second", rate)
-	}
-}
-
-// spend takes retries out of the budget.
-func (d *dampers) spend(now time.Time, retries int) {
-	if d.budget == nil || retries == 0 {
-		return
-	}
-	d.m.Lock()
-	defer d.m.Unlock()
-	d.budget.Spend(now, retries)
-}
-
-// recovered is how many tokens a budget that was used up must have before the pause is said to be over: it goes on with the
-// first, but that may be gone the next moment.
-const recovered = 10
-
-// admit says how many of n messages may start, and when to ask again if that is none. What it admits counts as started.
-func (d *dampers) admit(now time.Time, n int) (admitted int, again time.Time) {
-	if d.budget == nil && d.rate == nil {
-		return n, time.Time{}
-	}
-	d.m.Lock()
-	defer d.m.Unlock()
-	if d.budget != nil {
-		tokens := d.budget.Tokens(now)
-		if tokens < 1 {
-			if !d.broke {
-				d.broke = true
-				d.log.Warn("retry budget is used up, the consumer slows down until messages succeed", "next", d.budget.NextAt(now))
-			}
-			return 0, d.budget.NextAt(now)
-		}
-		if d.broke && tokens >= recovered {
-			d.broke = false
-			d.log.Info("retry budget has recovered")
-		}
-		n = min(n, int(tokens))
-	}
-	if d.rate != nil {
-		if n = d.rate.Take(now, n); n == 0 {
-			return 0, d.rate.NextAt(now)
-		}
-	}
-	return n, time.Time{}
 }
 
 // collect brings the gauges up to date. The dampers change with time alone, so it is done when somebody looks.

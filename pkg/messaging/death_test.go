@@ -213,6 +213,30 @@ func TestShrinkDropsTheLargestAndSaysSo(t *testing.T) {
 	}
 }
 
+// Only what we dropped is told, but all of it: on this lap and on those before.
+func TestDroppedHeadersAreTold(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("n", 300) // AMQP cannot carry such a name
+	for name, c := range map[string]struct {
+		received amqp.Table
+		want     any
+	}{
+		"nothing":                 {amqp.Table{"x": "y"}, nil},
+		"now":                     {amqp.Table{long: "y"}, long},
+		"on a lap before":         {amqp.Table{headerAttempts: int64(1), HeaderDropped: "a, b"}, "a, b"},
+		"both":                    {amqp.Table{headerAttempts: int64(1), HeaderDropped: "a, b", long: "y"}, "a, b, " + long},
+		"by somebody else":        {amqp.Table{HeaderDropped: "a, b"}, nil},
+		"by somebody else and us": {amqp.Table{HeaderDropped: "a, b", long: "y"}, long},
+		"what is no text":         {amqp.Table{headerAttempts: int64(1), HeaderDropped: int64(7)}, nil},
+		"what is no plain text":   {amqp.Table{headerAttempts: int64(1), HeaderDropped: "a\xff\n"}, "a\uFFFD "},
+		"very much":               {amqp.Table{headerAttempts: int64(1), HeaderDropped: strings.Repeat("a", 5000)}, strings.Repeat("a", 1<<10)},
+	} {
+		if got := withOurs(c.received, amqp.Table{headerAttempts: int64(2)})[HeaderDropped]; got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 func TestPlainText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

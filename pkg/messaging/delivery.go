@@ -31,9 +31,9 @@ type delivery struct {
 	verdict verdict
 	reason  string // with the verdict quarantineNow
 
-	exit  *Publishing // with the verdicts lapByCopy and quarantine
-	bare  bool        // exit has been reduced to what always fits
-	tries int         // publishings of exit that failed
+	copy  *Publishing // to be published in its place, with the verdicts lapByCopy and quarantineNow
+	bare  bool        // the copy has been reduced to what always fits
+	tries int         // publishings of the copy that failed
 	due   time.Time   // while it waits
 }
 
@@ -47,8 +47,8 @@ const (
 	retryHere                    // wait for due, then handle again as the next attempt
 	holdHere                     // wait for due, then handle again as the same attempt
 	lapByReject                  // reject: the broker dead-letters it into the retry queue
-	lapByCopy                    // publish exit to a queue that it comes back from, then ack
-	quarantineNow                // publish exit to the quarantine, then ack
+	lapByCopy                    // publish the copy to a queue that it comes back from, then ack
+	quarantineNow                // publish the copy to the quarantine, then ack
 )
 
 // MaxBody is the largest body that is decoded, in bytes; a larger one is of class VALIDATION. Decoding and hashing take several
@@ -69,7 +69,7 @@ func (d *delivery) readHeaders(queue string) bool {
 	return true
 }
 
-// nameByProperties names a message whose body had better not be decoded, as its sender did beside it.
+// nameByProperties names a message whose body has not been decoded as its sender did beside it.
 func (d *delivery) nameByProperties() {
 	d.msg.MessageID, d.msg.Type, d.msg.CorrelationID = d.MessageId, d.Type, d.CorrelationId
 	d.msg.TraceParent = traceParent(d.Headers)

@@ -25,7 +25,7 @@ func TestForgedDeathSaysNothingAboutTheFirstFailure(t *testing.T) {
 		began := time.Now().Truncate(time.Millisecond)
 		d.err, d.class = d.wrong, c.classOf(d.wrong)
 		c.decide(d, c.now())
-		if got := headerTime(d.exit.Headers, HeaderFirstFailedAt); got.Before(began) || got.After(time.Now()) {
+		if got := headerTime(d.copy.Headers, HeaderFirstFailedAt); got.Before(began) || got.After(time.Now()) {
 			t.Errorf("%v: first failed at %v", at, got)
 		}
 	}
@@ -57,11 +57,11 @@ func TestQuarantinedIsCountedOnceTheCopyIsConfirmed(t *testing.T) {
 		}
 		return n
 	}
-	a.left(exit{deliveries: []*delivery{d}, outcomes: []Outcome{Nacked}})
+	a.copiesPublished(publishedCopies{deliveries: []*delivery{d}, outcomes: []Outcome{Nacked}})
 	if n := count(); n != 0 {
 		t.Errorf("%v counted before the confirm", n)
 	}
-	a.left(exit{deliveries: []*delivery{d}, outcomes: []Outcome{Acked}})
+	a.copiesPublished(publishedCopies{deliveries: []*delivery{d}, outcomes: []Outcome{Acked}})
 	if n := count(); n != 1 {
 		t.Errorf("%v counted after the confirm", n)
 	}
@@ -84,7 +84,7 @@ func TestOnlyBodiesUpToTheLimitAreDecoded(t *testing.T) {
 		t.Errorf("a larger one: %v", larger.wrong)
 	}
 	c := &Consumer{ConsumerConfig: ConsumerConfig{Queue: mainQueue, Road: InProcess("errors")}}
-	exit := c.quarantined(&larger, burial{class: retry.Validation, err: larger.wrong, at: time.Now()})
+	exit := c.quarantined(&larger, cause{class: retry.Validation, err: larger.wrong, at: time.Now()})
 	if !bytes.Equal(exit.Body, larger.Body) {
 		t.Error("the body changed in quarantine")
 	}

@@ -27,7 +27,7 @@ func (a *attachment) dispatch(now time.Time) (again time.Time) {
 		}
 		if a.ready[0].suspect {
 			// It may be the end of this process. What has been handled is settled before, or it would come back with it.
-			if a.busy > 0 || a.exits != nil || len(a.leaving) > 0 {
+			if a.busy > 0 || a.published != nil || len(a.outgoing) > 0 {
 				return time.Time{} // each of these will say when it has ended
 			}
 			a.flush()
@@ -75,7 +75,7 @@ func (a *attachment) countWaiting() {
 // wake moves what is due on.
 func (a *attachment) wake(now time.Time) {
 	for len(a.unsent) > 0 && !a.unsent[0].due.After(now) {
-		a.leaving = append(a.leaving, heap.Pop(&a.unsent).(*delivery))
+		a.outgoing = append(a.outgoing, heap.Pop(&a.unsent).(*delivery))
 		a.countWaiting()
 	}
 	for at := a.wakeAt(); !at.IsZero() && !at.After(now); at = a.wakeAt() {
@@ -87,7 +87,7 @@ func (a *attachment) wake(now time.Time) {
 // freshFirst is how long a half-open breaker waits for a message from the queue before it tries one that has failed before.
 // The messages that opened the breaker are the first to be due here. If they are to blame themselves, trying them one by one
 // would keep it from closing, and everybody else waiting, until the last of them is in quarantine.
-const freshFirst = 50 * time.Millisecond
+const freshFirst = 200 * time.Millisecond
 
 // wakeAt is when the next of the waiting deliveries may go on, zero when that is not for the time to tell.
 func (a *attachment) wakeAt() time.Time {

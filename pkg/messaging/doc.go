@@ -6,5 +6,9 @@
 // sends messages and reports what became of each. Everything else is data: the Envelope is the body of a message, a Topology
 // is what a service declares, a Road is where failed messages go.
 //
+// Two things protect the messages from what is around them. Dampers (a breaker, a budget for retries, a rate) keep a consumer
+// from spending the attempts of every message on a dependency that is sick. A message that was handed out before may be the
+// one that ended the process: it runs alone, and its start is noted where that outlives the process (Starts).
+//
 // The package knows nothing of accounts or transfers.
 package messaging

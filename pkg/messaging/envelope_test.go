@@ -215,8 +215,12 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("encoded as %s: %v", encoded, err)
 		}
-		if h, _ := again.PayloadHash(); h != hash || again.MessageID != e.MessageID || again.CorrelationID != e.CorrelationID {
+		if h, _ := again.PayloadHash(); h != hash || again.MessageID != e.MessageID || again.Type != e.Type || again.CorrelationID != e.CorrelationID ||
+			again.CausationID != e.CausationID || !again.OccurredAt.Equal(e.OccurredAt.Truncate(time.Millisecond)) || (again.Data == nil) != (e.Data == nil) {
 			t.Fatalf("%s became %s", body, encoded)
+		}
+		if twice, err := again.Encode(); err != nil || string(twice) != string(encoded) {
+			t.Fatalf("%s, once more: %s, %v", encoded, twice, err)
 		}
 	})
 }

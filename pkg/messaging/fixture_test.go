@@ -91,7 +91,9 @@ func startOn(t *testing.T, env *testenv.Env, s messaging.SessionConfig, c messag
 	if s.URLs == nil {
 		s.URLs = []string{env.AMQPURL}
 	}
-	s.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	if s.Logger == nil {
+		s.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
 	f := &fixture{T: t, env: env, session: messaging.NewSession(s), handled: make(chan messaging.Message, 10000),
 		ended: make(chan error, 1), consumed: make(chan error, 1)}
 	sessionCtx, endSession := context.WithCancel(context.Background())

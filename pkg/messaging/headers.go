@@ -107,7 +107,14 @@ func withOurs(received, ours amqp.Table) amqp.Table {
 	for name := range ours {
 		delete(headers, name)
 	}
+	delete(headers, HeaderDropped)
 	shrink(headers)
+	if earlier := text(received, HeaderDropped); earlier != "" && republished(received) { // what was dropped on an earlier lap
+		if now := text(headers, HeaderDropped); now != "" {
+			earlier += ", " + now
+		}
+		headers[HeaderDropped] = plainText(earlier, 1<<10)
+	}
 	for name, value := range ours {
 		headers[name] = value
 	}

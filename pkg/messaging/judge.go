@@ -80,7 +80,7 @@ func (c *Consumer) decide(d *delivery, now time.Time) retry.Action {
 		log.Warn("attempt failed, message will be retried", "next_delay", decision.Delay)
 	case retry.Quarantine:
 		d.verdict, d.reason = quarantineNow, decision.Reason
-		d.exit = c.quarantined(d, burial{reason: decision.Reason, class: d.class, err: d.err, at: now})
+		d.copy = c.quarantined(d, cause{reason: decision.Reason, class: d.class, err: d.err, at: now})
 		log.Error("attempt failed, message is quarantined", "reason", decision.Reason)
 	}
 	c.metrics.failed(d.class)
@@ -104,7 +104,7 @@ func (c *Consumer) retry(d *delivery, now time.Time, delay time.Duration) {
 		d.verdict = lapByReject
 	default:
 		d.verdict = lapByCopy
-		d.exit = c.lapCopy(d, c.Road.copyTo(delay, c.rnd()))
+		d.copy = c.lapCopy(d, c.Road.copyTo(delay, c.rnd()))
 	}
 }
 

@@ -2,11 +2,14 @@ package messaging_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"example.com/banking/internal/testenv/servers"
 	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/contract/topology"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/retry"
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -189,6 +192,47 @@ func TestExpiredMessageIsParkedAndNotDropped(t *testing.T) {
 		deaths[0].RoutingKeys[0] != debited {
 		t.Errorf("deaths %+v, %v", deaths, err)
 	}
+}
+
+// Operators set policies. With one by which messages expire in the main queue, a message that comes back from its lap while nobody
+// consumes dies there of something else than a rejection. It must still be somewhere: RabbitMQ 4 parks it, 3.10 lets it make laps.
+func TestMessageThatExpiresAfterItsLapIsNotDropped(t *testing.T) {
+	t.Parallel()
+	s, c := transfer(unknownTransfer)
+	s.Topology = topology.Transfer(messaging.Quorum, time.Second)
+	f := start(t, s, c)
+	f.publishBody(debited, poisonBody)
+	f.next()
+	f.stop()
+	const marker = "comes behind it, and is parked on any version"
+	f.publish("", contract.AccountEventsRetry, amqp.Publishing{Body: []byte(marker)})
+	m := servers.NewManagement(f.env.ManagementURL)
+	expire := "/api/policies/" + f.env.VHost + "/expire"
+	policy := map[string]any{"pattern": `^transfer\.account-events$`, "apply-to": "queues", "definition": map[string]any{"message-ttl": 50}}
+	if err := m.Put(t.Context(), expire, policy); err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for body := ""; body != marker; {
+		body = string(f.take(contract.ParkingLot).Body)
+		found = found || body == poisonBody
+	}
+	if err := m.Delete(t.Context(), expire); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("the message", func() error {
+		for _, queue := range []string{contract.ParkingLot, contract.AccountEventsQueue} {
+			if d, ok, err := f.client.Get(queue, true); err != nil {
+				f.Fatal(err)
+			} else if ok {
+				found = found || string(d.Body) == poisonBody
+			}
+		}
+		if !found {
+			return errors.New("it is nowhere")
+		}
+		return nil
+	})
 }
 
 func TestRejectedMessageWithExpirationMakesItsLaps(t *testing.T) {

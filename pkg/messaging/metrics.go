@@ -113,6 +113,9 @@ type queueMetrics struct {
 }
 
 func (m *Metrics) of(queue string) queueMetrics {
+	for _, class := range retry.Classes() {
+		m.failures.WithLabelValues(queue, string(class)) // a counter that begins at 1 has not risen, so no alert would see the first failure
+	}
 	return queueMetrics{
 		done:        m.deliveries.WithLabelValues(queue, "done"),
 		retried:     m.deliveries.WithLabelValues(queue, "retried"),

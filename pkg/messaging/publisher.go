@@ -126,7 +126,7 @@ type job struct {
 	messages []Publishing
 	sent     []sending     // by index; valid once written is closed
 	written  chan struct{} // closed when all has been handed to the broker, or will never be
-	life     *confirming
+	channel  *confirming
 	err      error // valid once written is closed
 	dropped  bool  // the caller has gone; guarded by publisher.m
 }
@@ -143,9 +143,9 @@ type sending struct {
 // One goroutine writes, so that a caller is never inside a write, which no context can interrupt: it hands its job over
 // and waits, and is free at its deadline. Confirms are waited for by the callers, each for its own.
 type publisher struct {
-	link *link
-	jobs chan *job
-	life *confirming // the writer's own
+	link    *link
+	jobs    chan *job
+	channel *confirming // the writer's own
 
 	m        sync.Mutex
 	inFlight map[string]*sending // mandatory messages by correlation
@@ -164,7 +164,7 @@ func (p *publisher) run() {
 		case j := <-p.jobs:
 			p.write(j)
 			close(j.written)
-		case <-p.life.ended:
+		case <-p.channel.ended:
 			if err := p.reopen(); err != nil {
 				p.link.fail(err)
 				return
@@ -188,8 +188,8 @@ func (p *publisher) unblocked() bool {
 }
 
 func (p *publisher) reopen() error {
-	err := p.life.err
-	if p.link.publishing.IsClosed() || p.life.exception == nil || p.life.exception.Code == amqp.NotFound {
+	err := p.channel.err
+	if p.link.publishing.IsClosed() || p.channel.exception == nil || p.channel.exception.Code == amqp.NotFound {
 		return err // the connection, or an exchange is gone: only a new session declares it
 	}
 	p.link.session.Logger.Error("broker refused a publishing and closed the channel", "error", err)
@@ -204,7 +204,7 @@ func (p *publisher) open() error {
 	if err := ch.Confirm(false); err != nil {
 		return fmt.Errorf("ask for confirms: %w", err)
 	}
-	p.life = &confirming{
+	p.channel = &confirming{
 		conn:    p.link.publishing,
 		ch:      ch,
 		returns: ch.NotifyReturn(make(chan amqp.Return, 256)),
@@ -212,12 +212,12 @@ func (p *publisher) open() error {
 		fences:  make(chan chan struct{}),
 		ended:   make(chan struct{}),
 	}
-	go p.life.listen(p.markReturned)
+	go p.channel.listen(p.markReturned)
 	return nil
 }
 
 func (p *publisher) write(j *job) {
-	j.life = p.life
+	j.channel = p.channel
 	for i := range j.messages {
 		if !p.unblocked() {
 			j.err = blameless(p.link.why)
@@ -241,7 +241,7 @@ func (p *publisher) writeOne(j *job, i int) error {
 	if !p.register(j, i, &m) {
 		return context.Canceled
 	}
-	confirm, err := j.life.ch.PublishWithDeferredConfirm(m.Exchange, m.RoutingKey, m.Mandatory, false, m.Publishing)
+	confirm, err := j.channel.ch.PublishWithDeferredConfirm(m.Exchange, m.RoutingKey, m.Mandatory, false, m.Publishing)
 	j.sent[i].confirm = confirm
 	if err != nil {
 		return blameless(err) // the reason is heard when the channel closes

@@ -15,8 +15,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// burial is everything that a quarantined message tells about its end.
-type burial struct {
+// cause is why and when a message was given up: everything that it tells about that in quarantine.
+type cause struct {
 	reason string
 	class  retry.Class
 	err    error
@@ -54,20 +54,20 @@ func (c *Consumer) lapCopy(d *delivery, queue string) *Publishing {
 }
 
 // quarantined is the message as it goes to the parking lot or the error queue.
-func (c *Consumer) quarantined(d *delivery, end burial) *Publishing {
+func (c *Consumer) quarantined(d *delivery, why cause) *Publishing {
 	origin := d.origin()
 	ours := amqp.Table{
-		HeaderLastError:     plainText(end.err.Error(), maxLastError),
-		HeaderErrorClass:    cutText(string(end.class), maxShort),
-		HeaderParkReason:    cutText(end.reason, maxShort),
+		HeaderLastError:     plainText(why.err.Error(), maxLastError),
+		HeaderErrorClass:    cutText(string(why.class), maxShort),
+		HeaderParkReason:    cutText(why.reason, maxShort),
 		HeaderAttempts:      int64(d.attempt),
 		HeaderFirstFailedAt: stamp(d.firstFailed),
-		HeaderParkedAt:      stamp(end.at),
+		HeaderParkedAt:      stamp(why.at),
 		HeaderService:       cutText(c.Service, maxShort),
 	}
 	origin.write(ours)
 	if c.Road.MassTransit {
-		c.addFault(ours, d, end)
+		c.addFault(ours, d, why)
 	}
 	return &Publishing{
 		Exchange:   c.Road.QuarantineExchange,
@@ -77,24 +77,24 @@ func (c *Consumer) quarantined(d *delivery, end burial) *Publishing {
 	}
 }
 
-// bareHeaders are the headers that an exit keeps when it is reduced.
+// bareHeaders are the headers that a copy keeps when it is reduced.
 var bareHeaders = []string{
 	headerAttempts, HeaderLastError, HeaderErrorClass, HeaderParkReason, HeaderAttempts, HeaderOriginQueue, HeaderOriginExchange,
 	HeaderOriginRoutingKey, HeaderFirstFailedAt, HeaderParkedAt, HeaderService, HeaderReplayCount,
 }
 
-// bareExit is the exit of a message reduced to what always fits: the body, few and short headers, an address of our own. A message that
+// bareCopy is the copy of a message reduced to what always fits: the body, few and short headers, an address of our own. A message that
 // cannot be published stays for ever, and a handful of them would stop the queue.
-func (c *Consumer) bareExit(d *delivery) *Publishing {
+func (c *Consumer) bareCopy(d *delivery) *Publishing {
 	headers := amqp.Table{HeaderDropped: "all that are not here"}
 	for _, name := range bareHeaders {
-		if n, ok := integer(d.exit.Headers[name]); ok {
+		if n, ok := integer(d.copy.Headers[name]); ok {
 			headers[name] = n
-		} else if value, ok := d.exit.Headers[name].(string); ok {
+		} else if value, ok := d.copy.Headers[name].(string); ok {
 			headers[name] = cutText(value, maxShort)
 		}
 	}
-	p := &Publishing{Exchange: d.exit.Exchange, RoutingKey: d.exit.RoutingKey, Mandatory: true, Publishing: copyOf(d, headers)}
+	p := &Publishing{Exchange: d.copy.Exchange, RoutingKey: d.copy.RoutingKey, Mandatory: true, Publishing: copyOf(d, headers)}
 	if d.verdict == quarantineNow {
 		p.RoutingKey = cmp.Or(c.Road.QuarantineKey, c.Queue)
 	}
@@ -110,12 +110,12 @@ func (c *Consumer) bareExit(d *delivery) *Publishing {
 const maxFault = 2 << 10
 
 // addFault adds the headers by which MassTransit describes a fault.
-func (c *Consumer) addFault(headers amqp.Table, d *delivery, end burial) {
+func (c *Consumer) addFault(headers amqp.Table, d *delivery, why cause) {
 	headers["MT-Reason"] = "fault"
-	headers["MT-Fault-ExceptionType"] = cutText(string(end.class), maxShort)
-	headers["MT-Fault-Message"] = plainText(end.err.Error(), maxFault)
-	headers["MT-Fault-Timestamp"] = stamp(end.at)
-	headers["MT-Fault-StackTrace"] = errorChain(end.err)
+	headers["MT-Fault-ExceptionType"] = cutText(string(why.class), maxShort)
+	headers["MT-Fault-Message"] = plainText(why.err.Error(), maxFault)
+	headers["MT-Fault-Timestamp"] = stamp(why.at)
+	headers["MT-Fault-StackTrace"] = errorChain(why.err)
 	headers["MT-Fault-InputAddress"] = "queue:" + c.Queue
 	headers["MT-Fault-ConsumerType"] = cutText(c.Service, maxShort)
 	if d.msg.Type != "" {

@@ -52,3 +52,31 @@ func TestRoadsThatLeadNowhereAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// What the policy decides and what the road makes of it, with the delays of the tiered profile.
+func TestFailuresAndTheirTiers(t *testing.T) {
+	t.Parallel()
+	delays := []time.Duration{5 * time.Second, 30 * time.Second, 5 * time.Minute}
+	policy := retry.Policy{MaxAttempts: 5, Delays: delays, Classify: true}
+	road := Tiered([]Tier{{delays[0], []string{"5s"}}, {delays[1], []string{"30s"}}, {delays[2], []string{"5m"}}}, "dlx")
+	for _, c := range []struct {
+		failure retry.Failure
+		want    string
+	}{
+		{retry.Failure{Class: retry.Timeout, Attempt: 1}, "5s"},
+		{retry.Failure{Class: retry.Unknown, Attempt: 2}, "30s"},
+		{retry.Failure{Class: retry.NotFound, Attempt: 3}, "5m"},
+		{retry.Failure{Class: retry.Timeout, Attempt: 4}, "5m"},
+		{retry.Failure{Class: retry.Conflict, Attempt: 3}, "5s"},
+		{retry.Failure{Class: retry.RateLimited, Attempt: 1}, "30s"},
+		{retry.Failure{Class: retry.RateLimited, Attempt: 4}, "5m"},
+		{retry.Failure{Class: retry.RateLimited, Attempt: 3, After: time.Second}, "5s"},
+		{retry.Failure{Class: retry.RateLimited, Attempt: 1, After: 7 * time.Second}, "30s"},
+		{retry.Failure{Class: retry.RateLimited, Attempt: 1, After: time.Hour}, "5m"},
+	} {
+		decision := policy.Decide(c.failure, func() float64 { return 0.5 })
+		if got := road.copyTo(decision.Delay, 0.5); decision.Action != retry.Retry || got != c.want {
+			t.Errorf("%+v waits in %s, want %s", c.failure, got, c.want)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/banking/internal/testenv"
+	"example.com/banking/internal/testenv/servers"
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/contract/topology"
 	"example.com/banking/pkg/messaging"
@@ -87,19 +88,77 @@ func TestMessageIsHandledAgainWhenTheSessionBreaksBeforeItsAck(t *testing.T) {
 	f.empty(contract.AccountEventsQueue)
 }
 
-func TestDeletedParkingLotLosesNothing(t *testing.T) {
+// An acked message whose copy went nowhere is gone, and the broker's confirm says nothing: it only means that the exchange had no queue
+// for it. So the copy is mandatory, and the original stays until the copy is in a queue.
+func TestDeletedQuarantineLosesNothing(t *testing.T) {
 	t.Parallel()
-	s, c := transfer(unknownTransfer)
-	s.CheckInterval = time.Hour // nobody looks; the return alone must bring it back
+	for road, c := range map[string]struct {
+		service                func() (messaging.SessionConfig, messaging.ConsumerConfig)
+		key, queue, quarantine string
+		body                   string
+		attempts               int
+	}{
+		"parking lot": {func() (messaging.SessionConfig, messaging.ConsumerConfig) { return transfer(unknownTransfer) },
+			debited, contract.AccountEventsQueue, contract.ParkingLot, poisonBody, 3},
+		"error queue": {func() (messaging.SessionConfig, messaging.ConsumerConfig) {
+			return account(unknownTransfer, 10*time.Millisecond)
+		},
+			requested, requestQueue, errorQueue, body("m"), 2},
+	} {
+		t.Run(road, func(t *testing.T) {
+			t.Parallel()
+			s, consumer := c.service()
+			s.CheckInterval = time.Hour // nobody looks; the return alone must bring it back
+			f := start(t, s, consumer)
+			if _, err := f.client.QueueDelete(c.quarantine, false, false, false); err != nil {
+				t.Fatal(err)
+			}
+			f.publishBody(c.key, c.body)
+			f.notReady(c.quarantine)
+			f.eventually("the queue to be back", func() error { // asked of the statistics: asking for a missing queue ends the channel
+				if !slices.ContainsFunc(f.env.Queues(t), func(q testenv.Queue) bool { return q.Name == c.quarantine }) {
+					return errors.New("it is not")
+				}
+				return nil
+			})
+			d := f.take(c.quarantine)
+			f.checkQuarantined(d, s.Name, c.queue, c.attempts, retry.ReasonMaxAttempts, retry.NotFound)
+			if string(d.Body) != c.body {
+				t.Errorf("quarantined %s", d.Body)
+			}
+			f.becomesReady()
+			f.empty(c.queue, c.quarantine)
+		})
+	}
+}
+
+// A quarantine that takes no more is the same as one that is gone: the broker's refusal is seen, the message stays.
+func TestFullQuarantineHoldsTheMessage(t *testing.T) {
+	t.Parallel()
+	s, c := transfer(func(context.Context, *messaging.Message) error { return retry.Errorf(retry.Invariant, "no") })
 	f := start(t, s, c)
-	if _, err := f.client.QueueDelete(contract.ParkingLot, false, false, false); err != nil {
+	policy := map[string]any{"pattern": "^banking.dead-letters$", "apply-to": "queues", "definition": map[string]any{"max-length": 1, "overflow": "reject-publish"}}
+	if err := servers.NewManagement(f.env.ManagementURL).Put(t.Context(), "/api/policies/"+f.env.VHost+"/full", policy); err != nil {
 		t.Fatal(err)
 	}
-	f.publishBody(debited, poisonBody)
-	f.notReady(contract.ParkingLot)
-	f.parkedAfter(3, retry.ReasonMaxAttempts, retry.NotFound)
+	kept := 0 // a queue takes some more until it has heard of the policy
+	f.eventually("a refusal", func() error {
+		f.publishBody(debited, body(fmt.Sprint("m-", kept)))
+		kept++
+		if err := f.session.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "nacked") {
+			return fmt.Errorf("it says %v", err)
+		}
+		return nil
+	})
+	parked := map[string]bool{}
+	for range kept {
+		parked[string(f.take(contract.ParkingLot).Body)] = true
+	}
+	if len(parked) != kept {
+		t.Errorf("%d of %d messages were parked", len(parked), kept)
+	}
 	f.becomesReady()
-	f.empty(contract.AccountEventsQueue, contract.AccountEventsRetry, contract.ParkingLot)
+	f.empty(contract.AccountEventsQueue, contract.ParkingLot)
 }
 
 func TestDeletedQueuesComeBackByThemselves(t *testing.T) {

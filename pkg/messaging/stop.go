@@ -30,12 +30,12 @@ func (a *attachment) takeWaiting() []*delivery {
 }
 
 // excuse notes that deliveries go back because we stop: if this was the start of one, it does not count as a crash. A database
-// that is away must not hold up the stop, so it is asked until it fails once.
+// that is away must not hold up the stop, so it gets little time, and is not asked again when it fails.
 func (a *attachment) excuse(ds []*delivery) {
 	if len(ds) == 0 || a.unexcused {
 		return
 	}
-	if err := a.consumer.notes.excuse(ds); err != nil {
+	if err := a.consumer.notes.excuse(ds, min(endTimeout, a.consumer.Grace/8)); err != nil {
 		a.unexcused = true
 		a.consumer.session.Logger.Warn("the stop could not be noted, it will count as a start of the messages that are given back",
 			"queue", a.consumer.Queue, "messages", len(ds), "error", plainText(err.Error(), maxLastError))
@@ -46,13 +46,13 @@ func (a *attachment) excuse(ds []*delivery) {
 func (a *attachment) finish() {
 	var over <-chan time.Time
 	done := a.live.Done()
-	for a.publishExits(); a.busy > 0 || a.exits != nil; a.publishExits() {
+	for a.publishCopies(); a.busy > 0 || a.published != nil; a.publishCopies() {
 		select {
 		case ds := <-a.results:
 			a.busy--
 			a.settle(ds)
-		case e := <-a.exits:
-			a.left(e)
+		case r := <-a.published:
+			a.copiesPublished(r)
 		case <-done:
 			done, over = nil, time.After(lastSecond)
 		case <-over:

@@ -9,6 +9,7 @@ import (
 
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/messaging"
+	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 func TestStopLetsRunningHandlersFinishAndGivesTheRestBack(t *testing.T) {
@@ -69,26 +70,54 @@ func (f *fixture) firstHandled() string {
 	return m.MessageID
 }
 
+// A handler that is cut is no failure, on any road: the next instance has the message at the attempt it was at.
 func TestStopCutsHandlersAfterTheGraceAndSpendsNoAttempt(t *testing.T) {
 	t.Parallel()
-	s, c := transfer(func(ctx context.Context, m *messaging.Message) error {
-		<-ctx.Done()
-		return errors.New("conn closed") // what a library makes of it
-	})
-	c.Grace = 100 * time.Millisecond
-	f := start(t, s, c)
-	f.publishBody(debited, body("m"))
-	f.next()
-	f.stop()
-	if err := errors.Join(<-f.consumed, <-f.ended); err != nil {
-		t.Error(err)
+	for road, c := range map[string]struct {
+		service func(script) (messaging.SessionConfig, messaging.ConsumerConfig)
+		key     string
+		queues  []string
+	}{
+		"lap": {transfer, debited, []string{contract.AccountEventsQueue, contract.AccountEventsRetry, contract.ParkingLot}},
+		"tiered": {func(answer script) (messaging.SessionConfig, messaging.ConsumerConfig) {
+			return tiered(answer, 0, lapDelay)
+		}, debited,
+			[]string{contract.AccountEventsQueue, contract.AccountEventsRetry, contract.RetryTierQueue(lapDelay), contract.ParkingLot}},
+		"in process": {func(answer script) (messaging.SessionConfig, messaging.ConsumerConfig) {
+			return account(answer, lapDelay, lapDelay)
+		}, requested,
+			[]string{requestQueue, errorQueue}},
+	} {
+		t.Run(road, func(t *testing.T) {
+			t.Parallel()
+			s, consumer := c.service(func(ctx context.Context, m *messaging.Message) error {
+				<-ctx.Done()
+				return errors.New("conn closed") // what a library makes of it
+			})
+			consumer.Grace = 100 * time.Millisecond
+			f := start(t, s, consumer)
+			f.publish(contract.EventsExchange, c.key, amqp.Publishing{Body: []byte(body("m")), Headers: amqp.Table{"Banking-Attempts": int64(1)}})
+			if m := f.next(); m.Attempt != 2 {
+				t.Errorf("attempt %d", m.Attempt)
+			}
+			f.stop()
+			if err := errors.Join(<-f.consumed, <-f.ended); err != nil {
+				t.Error(err)
+			}
+			for _, queue := range c.queues[1:] {
+				if ready, _ := f.env.QueueDepth(t, queue); ready != 0 {
+					t.Errorf("%d messages in %s", ready, queue)
+				}
+			}
+			second, consumer2 := c.service(succeed)
+			g := startOn(t, f.env, second, consumer2)
+			if m := g.next(); m.Attempt != 2 {
+				t.Errorf("then at attempt %d", m.Attempt)
+			}
+			g.empty(c.queues...)
+			g.notHandled()
+		})
 	}
-	second, c2 := transfer(succeed)
-	g := startOn(t, f.env, second, c2)
-	if m := g.next(); m.Attempt != 1 {
-		t.Errorf("attempt %d", m.Attempt)
-	}
-	g.empty(contract.AccountEventsQueue, contract.AccountEventsRetry, contract.ParkingLot)
 }
 
 func TestStopEndsWithAHandlerThatIgnoresIt(t *testing.T) {

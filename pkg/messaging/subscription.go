@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"fmt"
 	"time"
 
 	"example.com/banking/pkg/retry"
@@ -10,7 +11,8 @@ import (
 // subscription is what an attachment has asked the broker for. It follows the breaker: everything up to the prefetch while that is
 // closed, one message at a time while it is half-open, nothing while it is open. The channel stays, and with it what is held.
 type subscription struct {
-	tag        string
+	tag        string               // a new one for each
+	number     int                  // of subscriptions so far
 	deliveries <-chan amqp.Delivery // nil while there is none
 	prefetch   int                  // 0 while there is none
 	stale      bool                 // since it began, a message has come to wait here that may be all of its prefetch
@@ -50,9 +52,12 @@ func (a *attachment) heedBreaker(now time.Time) error {
 }
 
 // subscribe asks for deliveries, for no more than prefetch without an ack. The broker counts them for each subscription, so what an
-// earlier one has left here does not count.
+// earlier one has left here does not count. Each has a tag of its own: RabbitMQ (3.10, quorum queues) takes one that is used again
+// while messages of the earlier are unacked for the same consumer, and loses count of what it has sent.
 func (a *attachment) subscribe(prefetch int) error {
 	queue := a.consumer.Queue
+	a.number++
+	a.tag = fmt.Sprintf("%s:%s:%d", a.consumer.session.Name, queue, a.number)
 	return a.link.within(a.live, "consume "+queue, func() error {
 		if err := a.ch.Qos(prefetch, 0, false); err != nil {
 			return err

@@ -35,7 +35,7 @@ var errCrashLoop = retry.Errorf(retry.Unknown, "the process has ended %d times w
 const (
 	// beginTimeout bounds the note of a start. Everything else waits for a suspect to be done.
 	beginTimeout = 5 * time.Second
-	// endTimeout bounds the others. What could not be noted is noted later, or costs a message one of its starts.
+	// endTimeout bounds the other notes. What could not be noted is noted later, or costs a message one of its starts.
 	endTimeout = time.Second
 )
 
@@ -63,6 +63,7 @@ func weight(alone bool) int64 {
 func (c *Consumer) runSuspect(live context.Context, d *delivery, brokerMajor int) {
 	c.metrics.suspects.Inc()
 	c.readHeaders(d)
+	d.nameByProperties()
 	if d.err = c.noteStart(live, d, brokerMajor); d.err != nil {
 		return
 	}
@@ -86,17 +87,16 @@ func (c *Consumer) noteStart(live context.Context, d *delivery, brokerMajor int)
 	d.begun = true
 	if starts > maxStarts {
 		d.attempt = int(d.past.spent) + maxStarts
-		d.nameByProperties()
 		return errCrashLoop
 	}
 	return nil
 }
 
 // endCrashLoops forgets the starts of messages that are in quarantine for it now: if one is replayed it begins anew.
-func (c *Consumer) endCrashLoops(e exit) {
+func (c *Consumer) endCrashLoops(r publishedCopies) {
 	var keys [][32]byte
-	for i, d := range e.deliveries {
-		if d.begun && e.outcomes[i] == Acked {
+	for i, d := range r.deliveries {
+		if d.begun && r.outcomes[i] == Acked {
 			keys = append(keys, d.key)
 		}
 	}
@@ -167,7 +167,7 @@ func (n *notes) endPending(ctx context.Context) error {
 
 // excuse says that deliveries go back because this process stops in good order. Suspects whose start this process has not
 // noted are left as they are: nothing has happened to them here.
-func (n *notes) excuse(ds []*delivery) error {
+func (n *notes) excuse(ds []*delivery, timeout time.Duration) error {
 	if n.starts == nil {
 		return nil
 	}
@@ -180,7 +180,7 @@ func (n *notes) excuse(ds []*delivery) error {
 			held = append(held, sha256.Sum256(d.Body))
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	if err := n.endPending(ctx); err != nil || len(begun)+len(held) == 0 {
 		return err

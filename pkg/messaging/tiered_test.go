@@ -2,16 +2,13 @@ package messaging_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"example.com/banking/internal/testenv"
 	"example.com/banking/internal/testenv/servers"
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/contract/topology"
@@ -79,103 +76,63 @@ func TestTieredFiveAttemptsThenParkingLot(t *testing.T) {
 	f.notHandled()
 }
 
-// What becomes of x-death between two attempts depends on the broker's version, and on who handles the message on its way.
-// Here the test is the broker that brings it back.
-func TestAttemptsDoNotDependOnDeathHeaders(t *testing.T) {
-	t.Parallel()
-	const never = 24 * time.Hour
-	foreign := amqp.Table{"x-death": []any{death("elsewhere", "rejected", int64(1))}, "x-first-death-reason": "rejected", "x-first-death-queue": "elsewhere"}
-	for road, c := range map[string]struct {
-		service  func() (messaging.SessionConfig, messaging.ConsumerConfig)
-		waitsIn  string
-		headers  amqp.Table
-		attempts int
-	}{
-		"tiered": {func() (messaging.SessionConfig, messaging.ConsumerConfig) { return tiered(unknownTransfer, 0, never) },
-			contract.RetryTierQueue(never), nil, 5},
-		"lap by copy": {func() (messaging.SessionConfig, messaging.ConsumerConfig) {
-			s, c := transfer(unknownTransfer)
-			s.Topology = topology.Transfer(messaging.Quorum, never)
-			return s, c
-		}, contract.AccountEventsRetry, foreign, 3},
-	} {
-		for name, tampered := range map[string]amqp.Table{
-			"stripped":         {},
-			"forged":           {"x-death": []any{death(contract.AccountEventsQueue, "rejected", int64(99))}, "x-first-death-reason": "rejected", "x-first-death-queue": contract.AccountEventsQueue},
-			"started anew":     {"x-death": []any{death(contract.AccountEventsQueue, "rejected", int64(1))}},
-			"a text":           {"x-death": "rejected"},
-			"a negative count": {"x-death": []any{death(contract.AccountEventsQueue, "rejected", int64(-3))}},
-		} {
-			t.Run(road+", "+name, func(t *testing.T) {
-				t.Parallel()
-				f := start(t, first(c.service()), second(c.service()))
-				f.publish(contract.EventsExchange, debited, amqp.Publishing{Body: []byte(poisonBody), Headers: c.headers})
-				for attempt := 1; ; attempt++ {
-					if m := f.next(); m.Attempt != attempt {
-						t.Errorf("attempt %d, want %d", m.Attempt, attempt)
-					}
-					if attempt == c.attempts {
-						break
-					}
-					d := f.take(c.waitsIn)
-					headers := amqp.Table{}
-					for name, value := range d.Headers {
-						if !strings.HasPrefix(name, "x-death") && !strings.HasPrefix(name, "x-first-death") && !strings.HasPrefix(name, "x-last-death") {
-							headers[name] = value
-						}
-					}
-					for name, value := range tampered {
-						headers[name] = value
-					}
-					f.publish("", contract.AccountEventsQueue, amqp.Publishing{Body: d.Body, Headers: headers})
-				}
-				d := f.parkedAfter(c.attempts, retry.ReasonMaxAttempts, retry.NotFound)
-				if d.Headers["x-origin-exchange"] != contract.EventsExchange || d.Headers["x-origin-routing-key"] != debited {
-					t.Errorf("origin: %v", d.Headers)
-				}
-				f.empty(contract.AccountEventsQueue, c.waitsIn)
-				f.notHandled()
-			})
-		}
-	}
-}
-
-func first[A, B any](a A, _ B) A  { return a }
-func second[A, B any](_ A, b B) B { return b }
-
-// A queue expires messages only at its head, so a long wait in the same queue would hold every short one behind it.
+// A long wait must not hold a short one behind it: not at the broker, where a queue expires messages only at its head, and not
+// in the consumer.
 func TestLongWaitDoesNotHoldAShortOne(t *testing.T) {
 	t.Parallel()
 	const short, long = 300 * time.Millisecond, 24 * time.Hour
-	s, c := tiered(func(_ context.Context, m *messaging.Message) error {
+	answer := func(_ context.Context, m *messaging.Message) error {
 		if m.MessageID == "long" {
 			return retry.Errorf(retry.RateLimited, "too many")
 		}
 		return retry.Errorf(retry.Timeout, "no answer")
-	}, 0, short, long)
-	c.Policy.MaxAttempts = 2
-	f := start(t, s, c)
-	f.publishBody(debited, `{"messageId":"long","type":"T"}`)
-	f.next()
-	f.eventually("the long wait to begin", func() error {
-		if ready, _ := f.env.QueueDepth(t, contract.RetryTierQueue(long)); ready == 0 {
-			return errors.New("it has not")
-		}
-		return nil
-	})
-	f.publishBody(debited, `{"messageId":"short","type":"T"}`)
-	if m := f.next(); m.MessageID != "short" || m.Attempt != 1 {
-		t.Fatalf("%s, attempt %d", m.MessageID, m.Attempt)
 	}
-	began := time.Now()
-	if m := f.next(); m.MessageID != "short" || m.Attempt != 2 {
-		t.Fatalf("%s, attempt %d", m.MessageID, m.Attempt)
-	}
-	if took := time.Since(began); took < short-20*time.Millisecond || took > short+10*time.Second {
-		t.Errorf("the short wait took %v, want %v", took, short)
-	}
-	if d := f.take(contract.RetryTierQueue(long)); !strings.Contains(string(d.Body), "long") {
-		t.Errorf("%s waits long", d.Body)
+	for road, c := range map[string]struct {
+		service func() (messaging.SessionConfig, messaging.ConsumerConfig)
+		key     string
+		waits   func(f *fixture) int // messages on the long wait
+	}{
+		"tiered": {func() (messaging.SessionConfig, messaging.ConsumerConfig) { return tiered(answer, 0, short, long) }, debited, func(f *fixture) int {
+			ready, _ := f.env.QueueDepth(f, contract.RetryTierQueue(long))
+			return ready
+		}},
+		"in process": {func() (messaging.SessionConfig, messaging.ConsumerConfig) { return account(answer, short, long) }, requested, func(f *fixture) int {
+			_, unacked := f.env.QueueDepth(f, requestQueue)
+			return unacked
+		}},
+	} {
+		t.Run(road, func(t *testing.T) {
+			t.Parallel()
+			s, consumer := c.service()
+			consumer.Policy.MaxAttempts = 2
+			f := start(t, s, consumer)
+			f.publishBody(c.key, `{"messageId":"long","type":"T"}`)
+			f.next()
+			f.eventually("the long wait to begin", func() error {
+				if n := c.waits(f); n != 1 {
+					return fmt.Errorf("%d messages wait", n)
+				}
+				return nil
+			})
+			f.publishBody(c.key, `{"messageId":"short","type":"T"}`)
+			if m := f.next(); m.MessageID != "short" || m.Attempt != 1 {
+				t.Fatalf("%s, attempt %d", m.MessageID, m.Attempt)
+			}
+			began := time.Now()
+			if m := f.next(); m.MessageID != "short" || m.Attempt != 2 {
+				t.Fatalf("%s, attempt %d", m.MessageID, m.Attempt)
+			}
+			if took := time.Since(began); took < short-20*time.Millisecond || took > short+10*time.Second {
+				t.Errorf("the short wait took %v, want %v", took, short)
+			}
+			f.eventually("the long one to be the only one that waits", func() error {
+				if n := c.waits(f); n != 1 {
+					return fmt.Errorf("%d messages wait", n)
+				}
+				return nil
+			})
+			f.notHandled()
+		})
 	}
 }
 
@@ -202,71 +159,6 @@ func TestJitterSpreadsOverTheQueuesOfATier(t *testing.T) {
 	})
 	if slices.Min(depths) < messages/9 { // thirty on average; chance is below 1 in a million
 		t.Errorf("the queues got %v of %d", depths, messages)
-	}
-}
-
-// The profile may be changed while messages are under way: the queues they wait in lead back, and their attempts are
-// known on either road.
-func TestChangingTheProfileKeepsMessagesAndAttempts(t *testing.T) {
-	t.Parallel()
-	env := testenv.New(t)
-	const messages, attempts, delay = 3, 5, 600 * time.Millisecond
-	for attempt := 1; attempt <= attempts; attempt++ {
-		var m sync.Mutex
-		seen := map[string]bool{}
-		// Each message fails once under each setting. When it comes back before the service has stopped it is given back unspent.
-		answer := func(ctx context.Context, msg *messaging.Message) error {
-			m.Lock()
-			again := seen[msg.MessageID]
-			seen[msg.MessageID] = true
-			m.Unlock()
-			if again {
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			return retry.Errorf(retry.NotFound, "not yet")
-		}
-		s, c := transfer(answer)
-		s.Topology = topology.Transfer(messaging.Quorum, delay)
-		if attempt%2 == 0 { // the tiers change as well
-			s, c = tiered(answer, 0.1, delay+time.Duration(attempt)*10*time.Millisecond)
-			s.Topology = topology.TransferTiered(messaging.Quorum, delay, c.Policy.Delays, 0.1)
-		}
-		c.Policy.MaxAttempts = attempts
-		c.BatchSize, c.Concurrency, c.Grace = 1, 2*messages, 5*time.Second
-		f := startOn(t, env, s, c)
-		if attempt == 1 {
-			for i := range messages {
-				f.publishBody(debited, fmt.Sprintf(`{"messageId":"%d","type":"T"}`, i))
-			}
-		}
-		for failed := map[string]bool{}; len(failed) < messages; {
-			msg := f.next()
-			if !failed[msg.MessageID] && msg.Attempt != attempt {
-				t.Errorf("message %s is at attempt %d, want %d", msg.MessageID, msg.Attempt, attempt)
-			}
-			failed[msg.MessageID] = true
-		}
-		if attempt == attempts {
-			parked := map[string]bool{}
-			for range messages {
-				d := f.take(contract.ParkingLot)
-				f.checkQuarantined(d, "transfer", contract.AccountEventsQueue, attempts, retry.ReasonMaxAttempts, retry.NotFound)
-				if d.Headers["x-origin-exchange"] != contract.EventsExchange || d.RoutingKey != debited {
-					t.Errorf("origin %v, parked with key %q", d.Headers["x-origin-exchange"], d.RoutingKey)
-				}
-				parked[string(d.Body)] = true
-			}
-			if len(parked) != messages {
-				t.Errorf("parked %v", parked)
-			}
-			var queues []string
-			for _, q := range env.Queues(t) {
-				queues = append(queues, q.Name)
-			}
-			f.empty(queues...)
-		}
-		f.stop()
 	}
 }
 

@@ -1,9 +1,11 @@
 package outbox
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,14 +13,13 @@ import (
 	"example.com/banking/internal/testenv"
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/messaging"
+	"github.com/prometheus/client_golang/prometheus"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// TestOverARealBroker goes from a row in PostgreSQL to a message in a queue.
-func TestOverARealBroker(t *testing.T) {
-	t.Parallel()
-	env := testenv.New(t)
-	pool := connect(t, env.Database(t, "outbox"))
+// connected is a session with the broker until the test ends, with a queue that reads debits.
+func connected(t *testing.T, env *testenv.Env) *messaging.Session {
+	t.Helper()
 	session := messaging.NewSession(messaging.SessionConfig{
 		URLs: []string{env.AMQPURL}, Name: "account", Logger: slog.New(slog.DiscardHandler),
 		Topology: messaging.Topology{
@@ -36,6 +37,15 @@ func TestOverARealBroker(t *testing.T) {
 			t.Errorf("session: %v", err)
 		}
 	})
+	return session
+}
+
+// TestOverARealBroker goes from a row in PostgreSQL to a message in a queue.
+func TestOverARealBroker(t *testing.T) {
+	t.Parallel()
+	env := testenv.New(t)
+	pool := connect(t, env.Database(t, "outbox"))
+	session := connected(t, env)
 	o := start(t, Config{Pool: pool, Publisher: session, Poll: 20 * time.Millisecond, BatchSize: 64})
 
 	completed, rejected := draft("completed"), draft("rejected")
@@ -97,4 +107,65 @@ func TestOverARealBroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the message without a reader is sent", func() bool { return rowCount(t, pool, "set_aside_at is null") == 0 })
+}
+
+// Two relays, and rows at the head of the table that can never be sent: one that nobody could read, and one that is larger than the
+// broker takes, which costs the channel each time. What comes after them is sent, each message once.
+func TestBadRowsDoNotHoldTwoRelays(t *testing.T) {
+	t.Parallel()
+	env := testenv.New(t)
+	pool, registry := connect(t, env.Database(t, "outbox")), prometheus.NewRegistry()
+	config := Config{Pool: pool, Publisher: connected(t, env), Poll: 20 * time.Millisecond, MaxAttempts: 2, Registerer: registry}
+	first := newOutbox(config)
+	config.Publisher, config.Registerer = connected(t, env), nil
+	second := newOutbox(config)
+
+	garbage, huge := newMessage(t, "garbage"), newMessage(t, "huge")
+	garbage.Body = []byte(`{"messageId":`)
+	huge.Body = slices.Concat([]byte(`{"x":"`), bytes.Repeat([]byte("x"), 17<<20), []byte(`"}`)) // RabbitMQ 4 takes 16 MiB, ours 1 MiB
+	insert(t, first, garbage, huge)
+	run(t, first)
+	run(t, second)
+	eventually(t, "the bad rows are seen to be bad", func() bool { return rowCount(t, pool, "attempts > 0") == 2 })
+	send(t, first, newMessages(t, 5)...)
+	eventually(t, "only the bad rows are left", func() bool { return rowCount(t, pool, "true") == 2 })
+	eventually(t, "they are set aside", func() bool {
+		// The relays themselves sweep every 20 s once they know that it finds little.
+		if _, err := first.relayBatch(t.Context(), 0); err != nil {
+			t.Error(err)
+		}
+		return rowCount(t, pool, "message_id = 'garbage' and attempts = 1 and last_error like '%not JSON%' and set_aside_at is not null") == 1 &&
+			rowCount(t, pool, "message_id = 'huge' and attempts = 2 and last_error like '%size%' and set_aside_at is not null") == 1
+	})
+	if _, err := first.measure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := metric(t, registry, "outbox_set_aside_messages"); n != 2 {
+		t.Errorf("the gauge shows %v rows set aside, want 2", n)
+	}
+
+	conn, err := amqp.Dial(env.AMQPURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	channel, err := conn.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for {
+		delivery, ok, err := channel.Get("readers", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			break
+		}
+		got = append(got, delivery.MessageId)
+	}
+	slices.Sort(got)
+	if want := []string{"message-00000", "message-00001", "message-00002", "message-00003", "message-00004"}; !slices.Equal(got, want) {
+		t.Errorf("arrived: %v, want each of %v once", got, want)
+	}
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"example.com/banking/pkg/service"
 	"github.com/go-json-experiment/json"
@@ -49,10 +47,8 @@ func operatorOf(c echo.Context) string {
 // storable makes a text of somebody else's one that PostgreSQL can hold, of so many bytes at most.
 func storable(text string, limit int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
-	for len(text) > limit {
-		_, size := utf8.DecodeLastRuneInString(text[:limit+1])
-		text = text[:min(limit, limit+1-size)]
-		text = strings.ToValidUTF8(text, "")
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit], "") // without half a character at its end
 	}
 	return text
 }
@@ -78,7 +74,7 @@ func (h *hold) start(ctx context.Context, r *run, work []*task) error {
 			if err != nil {
 				return err
 			}
-			headers[i], properties[i], bodies[i] = &h, &p, slices.Concat([]byte{}, t.delivery.Body) // never null
+			headers[i], properties[i], bodies[i] = &h, &p, append([]byte{}, t.delivery.Body...) // never null
 		}
 	}
 	rows, err := h.conn.Query(ctx, startAuditSQL, r.id, r.action, r.operator, r.because, queues, keys, ids, types, targets, headers, properties, bodies)
@@ -236,7 +232,7 @@ func (q *Quarantine) showAudit(c echo.Context) error {
 
 // written is a message as its audit row keeps it.
 func written(p *parked) (headers, properties string, err error) {
-	h, err := json.Marshal(plainTable(p.delivery.Headers), jsontext.AllowInvalidUTF8(true))
+	h, err := json.Marshal(plainTable(p.delivery.Headers), json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return "", "", fmt.Errorf("write the audit: headers of %s: %w", p.Key, err)
 	}

@@ -52,7 +52,7 @@ func (r *replaying) await(ctx context.Context, queue string, watched []*task) er
 			return &stopped{fmt.Sprintf("the canary went to %s, which another service takes: see there how it fared, then replay the others", t.queue)}
 		}
 	}
-	patience := r.LongestRoad + canaryMargin
+	patience := r.LongestRoad + r.margin
 	over := time.NewTimer(patience)
 	defer over.Stop()
 	for pause := r.poll; ; pause = min(2*pause, 8*r.poll) {

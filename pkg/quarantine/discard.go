@@ -34,13 +34,13 @@ func (q *Quarantine) discard(c echo.Context) error {
 	d := &discarding{run: newRun(c, actionDiscard, order.Because)}
 	d.work = work{
 		Quarantine: q, hold: h, stream: service.NewStream(c), filter: order.filter, began: d.run.began, confirm: order.Confirm,
-		prepare: d.prepare, carryOut: d.carryOut, window: largeWindow,
+		prepare: d.prepare, carryOut: d.carryOut, size: q.window,
 	}
 	d.summary.DryRun = !order.Confirm
 	if order.Confirm {
 		d.summary.Run = &d.run.id
 	} else {
-		d.window = dryWindow
+		d.size = dryWindow
 	}
 	return d.answer(c, d.through(ctx, queues))
 }

@@ -26,6 +26,8 @@ from unnest($1::text[], $2::text[]) with ordinality as m (consumer, message_id, 
 
 // inInbox answers for each message whether its consumer has done it: 0 no, 1 yes, -1 it has done another message of this id.
 func (h *hold) inInbox(ctx context.Context, work []*task) ([]int, error) {
+	ctx, cancel := context.WithTimeout(ctx, sqlTime)
+	defer cancel()
 	consumers, ids := make([]string, len(work)), make([]string, len(work))
 	hashes := make([][32]byte, len(work))
 	for i, t := range work {
@@ -99,6 +101,8 @@ func (q *Quarantine) forecastTransfers(ctx context.Context, fresh []*task) error
 	for i, t := range fresh {
 		ids[i] = t.TransferID
 	}
+	ctx, cancel := context.WithTimeout(ctx, sqlTime)
+	defer cancel()
 	known, err := q.KnownTransfers(ctx, ids)
 	if err != nil {
 		return fmt.Errorf("ask for the transfers: %w", err)

@@ -71,7 +71,8 @@ func (q *Quarantine) list(c echo.Context) error {
 	if len(wrong) > 0 {
 		return service.BadRequest("The query is not acceptable.", wrong...)
 	}
-	ctx := c.Request().Context()
+	ctx, cancel := service.Unhurried(c) // a deep queue of a busy broker takes its time
+	defer cancel()
 	h, err := q.hold(ctx, queues)
 	if err != nil {
 		return q.refuse(err, queues)
@@ -158,8 +159,16 @@ func (s *lister) queue(ctx context.Context, q *Quarantine, number uint8, queue s
 
 // plainReason is an error as a client may see it in an answer that is under way already.
 func plainReason(err error) string {
-	if errors.Is(err, context.DeadlineExceeded) {
+	var broker *brokerError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
 		return "the time for an answer has run out"
+	case errors.Is(err, errLookStuck):
+		return errLookStuck.Error()
+	case errors.As(err, &broker):
+		return "the broker has failed; the service's log has the reason"
+	case service.TransientDB(err):
+		return "the database has failed; the service's log has the reason"
 	}
-	return "the connection to the broker or to the database is lost"
+	return "something went wrong; the service's log has the reason"
 }

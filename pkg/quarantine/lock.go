@@ -25,12 +25,17 @@ const (
 	tryLockSQL = `select pg_try_advisory_lock(hashtextextended('quarantine ' || $1, 0))`
 )
 
+// sqlTime bounds a statement of a run, whose context has no deadline of its own.
+const sqlTime = 10 * time.Second
+
 // errBusy says that another look or run holds a queue.
 var errBusy = errors.New("another look or run is under way")
 
 // hold takes the queues, waiting for others for the time of LockWait in all. Everybody takes them in one order, so that two who want several
 // never wait for each other.
 func (q *Quarantine) hold(ctx context.Context, queues []string) (*hold, error) {
+	ctx, cancel := context.WithTimeout(ctx, q.LockWait+sqlTime)
+	defer cancel()
 	conn, err := q.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("hold the quarantine: %w", err)
@@ -71,7 +76,7 @@ func (q *Quarantine) tryHold(ctx context.Context, queue string) (*hold, error) {
 
 // release gives everything back, at the latest with the connection.
 func (h *hold) release() {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	batch := &pgx.Batch{}
 	batch.Queue(`select pg_advisory_unlock_all()`)

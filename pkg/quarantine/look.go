@@ -70,13 +70,13 @@ func (l *look) waiting(ch *amqp.Channel) (int, error) {
 
 const (
 	lookTag = "look"
-	// A queue that has said it holds so many messages hands them out at once. When nothing comes for lookPatience it is asked again:
-	// somebody else may have taken them (the management page can).
-	lookPatience = 500 * time.Millisecond
+	// A queue that has said it holds so many messages hands them out at once, or as soon as a busy broker gets to it. One that hands out nothing for
+	// so long never will: somebody else has taken some meanwhile (the management page can), or something is wrong.
+	lookPatience = 15 * time.Second
 )
 
-// errLookStuck says that the broker neither hands out the messages it counts nor lets go of them.
-var errLookStuck = errors.New("the broker does not hand the messages out")
+// errLookStuck says that not all messages could be looked at.
+var errLookStuck = errors.New("the broker does not hand out all the messages that it has counted")
 
 // each shows the first n messages of the queue in their order, until visit answers false. It takes each look once.
 func (l *look) each(ctx context.Context, n int, visit func(*amqp.Delivery) (more bool, err error)) error {
@@ -95,9 +95,6 @@ func (l *look) each(ctx context.Context, n int, visit func(*amqp.Delivery) (more
 		if err != nil {
 			return &brokerError{l.queue, err}
 		}
-		if d == nil {
-			break
-		}
 		more, err := visit(d)
 		l.pace.looked(len(d.Body) + messaging.HeadersSize(d.Headers))
 		if err != nil {
@@ -115,7 +112,7 @@ func (l *look) each(ctx context.Context, n int, visit func(*amqp.Delivery) (more
 	return nil
 }
 
-// next waits for a message; nil says that there are fewer than the queue had counted.
+// next waits for a message.
 func (l *look) next(ctx context.Context, deliveries <-chan amqp.Delivery) (*amqp.Delivery, error) {
 	select {
 	case d, open := <-deliveries:
@@ -127,22 +124,19 @@ func (l *look) next(ctx context.Context, deliveries <-chan amqp.Delivery) (*amqp
 	}
 	l.pace.wants(true)
 	defer l.pace.wants(false)
-	for range 20 {
-		select {
-		case d, open := <-deliveries:
-			if open {
-				return &d, nil
-			}
-			return nil, l.why(ctx)
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(lookPatience):
-			if left, err := l.waiting(l.ch); err != nil || left == 0 {
-				return nil, err
-			}
+	patience := time.NewTimer(lookPatience)
+	defer patience.Stop()
+	select {
+	case d, open := <-deliveries:
+		if open {
+			return &d, nil
 		}
+		return nil, l.why(ctx)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-patience.C:
+		return nil, errLookStuck
 	}
-	return nil, errLookStuck
 }
 
 // why says what ended the deliveries.
@@ -182,7 +176,8 @@ func (l *look) close() {
 	l.stop()
 }
 
-// giveBack returns what was not acked, and waits until the queue counts it again: a look that begins too early would not see it.
+// giveBack returns what was not acked, and waits until the queue counts it again: a look that begins too early would not see it. That is a
+// matter of moments for a quorum queue; a classic one may take a second for every few thousand messages.
 func (l *look) giveBack() {
 	if l.ch == nil || l.conn.IsClosed() {
 		return
@@ -193,9 +188,21 @@ func (l *look) giveBack() {
 		return
 	}
 	defer func() { _ = ch.Close() }()
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if back, err := l.waiting(ch); err != nil || back >= l.depth-l.acked {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	last, progress := -1, time.Now()
+	for time.Since(progress) < backPatience {
+		back, err := l.waiting(ch)
+		if err != nil || back >= l.depth-l.acked {
 			return
 		}
+		if back > last {
+			last, progress = back, time.Now()
+		}
+		<-tick.C
 	}
 }
+
+// backPatience is for how long a queue may count nothing more of what comes back, until it is not waited for any longer: somebody else has taken
+// the rest.
+const backPatience = 5 * time.Second

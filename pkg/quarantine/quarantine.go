@@ -67,7 +67,9 @@ type Config struct {
 type Quarantine struct {
 	Config
 	metrics *metrics
-	poll    time.Duration // of a canary
+	window  int           // messages that a round takes at most
+	poll    time.Duration // how often a canary is looked for, at first
+	margin  time.Duration // what it gets beyond the longest road
 	// at is called between the steps of a run, so that a test can end it there as a crash would.
 	at func(step) error
 }
@@ -101,7 +103,7 @@ func New(config Config) *Quarantine {
 		config.LockWait = 5 * time.Second
 	}
 	return &Quarantine{
-		Config: config, metrics: newMetrics(config.Registerer), poll: 250 * time.Millisecond,
+		Config: config, metrics: newMetrics(config.Registerer), window: largeWindow, poll: 250 * time.Millisecond, margin: canaryMargin,
 		at: func(step) error { return nil },
 	}
 }

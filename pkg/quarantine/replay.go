@@ -60,11 +60,11 @@ func (q *Quarantine) replay(c echo.Context) error {
 func (r *replaying) resize() {
 	switch {
 	case !r.confirm:
-		r.window = dryWindow
+		r.size = dryWindow
 	case r.canary > 0:
-		r.window = r.canary
+		r.size = r.canary
 	default:
-		r.window = max(1, min(largeWindow, int(r.order.Rate*roundTime)))
+		r.size = max(1, min(r.window, int(r.order.Rate*roundTime)))
 	}
 }
 

@@ -39,7 +39,7 @@ type work struct {
 	prepare  func(context.Context, []*task) error // decides what is to be done with each
 	carryOut func(context.Context, *look, []*task) error
 	checked  func(context.Context, string, []*task) error // after a round, with nothing held; ends the run with an error
-	window   int
+	size     int                                          // messages that the next round takes at most
 	taken    int
 	found    map[string]bool
 	summary  summary
@@ -125,12 +125,14 @@ func (w *work) round(ctx context.Context, queue string, kept, left int) (r round
 }
 
 // room is how many more messages a round may take.
-func (w *work) room() int { return min(w.window, w.filter.limit-w.taken) }
+func (w *work) room() int { return min(w.size, w.filter.limit-w.taken) }
 
-// meant makes a task of a message that the filter means. One that was replayed since the run began has been in its hands already.
+// meant makes a task of a message that the filter means. One that was replayed since the run began has been in its hands already. (A time
+// that is yet to come was not written by this run.)
 func (w *work) meant(queue string, d *amqp.Delivery) *task {
 	p := read(queue, d)
-	if !w.filter.matches(p, w.began) || !p.told.ReplayedAt.Before(w.began) {
+	again := !p.told.ReplayedAt.Before(w.began) && !p.told.ReplayedAt.After(time.Now())
+	if again || !w.filter.matches(p, w.began) {
 		return nil
 	}
 	w.summary.Matched++
@@ -181,8 +183,9 @@ func (w *work) answer(c echo.Context, err error) error {
 		w.Logger.WarnContext(c.Request().Context(), "a run over the quarantine has stopped early", "run", s.Run, "error", err)
 	}
 	s.Missing = []string{}
+	whole := err == nil && w.taken < w.filter.limit // else an id that was not met may be there
 	for _, id := range w.filter.IDs {
-		if !w.found[id] {
+		if whole && !w.found[id] {
 			s.Missing = append(s.Missing, id)
 		}
 	}
@@ -203,7 +206,7 @@ func whyStopped(err error) string {
 	case errors.Is(err, service.ErrStopping):
 		return "the service is stopping; the same call goes on with what is left"
 	}
-	return plainReason(err) + "; what was not reported is where it was, or see the audit"
+	return plainReason(err) + "; the audit tells what became of what is not listed"
 }
 
 // finish gives the steps of a batch that has begun the time to end, whatever becomes of the client: a message that is sent and not acked

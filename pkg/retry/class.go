@@ -1,9 +1,3 @@
-// Package retry decides what happens to a message whose handling failed: try again and when, give up and why, or leave it
-// alone.
-//
-// It is pure. It knows no broker and no database, and time and randomness are passed in, so the same decision can be read as
-// a table, tested row by row, simulated, and used by every consumer. The packages that talk to a broker carry the decision
-// out; handlers steer it by the class of the error they return.
 package retry
 
 import (
@@ -32,6 +26,11 @@ const (
 	Unknown     Class = "UNKNOWN"      // anything else, a recovered panic included
 	Cancelled   Class = "CANCELLED"    // our own shutdown: not a failure, no attempt spent
 )
+
+// Classes lists the classes of failures: all but CANCELLED, which is none.
+func Classes() []Class {
+	return []Class{Validation, Invariant, NotFound, Conflict, Timeout, RateLimited, Unknown}
+}
 
 // CountsForBreaker says whether a failure of this class blames something that other messages need too, or may do so because
 // nobody knows. The other classes are about the one message.

@@ -1,6 +1,7 @@
 package retry_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -121,5 +122,22 @@ func TestTable(t *testing.T) {
 	}
 	if want := "| NOT_FOUND | not younger than NOT_FOUND_MAX_AGE | quarantine | NOT_FOUND_AGED | skipped |"; lines[5] != want {
 		t.Errorf("got  %s\nwant %s", lines[5], want)
+	}
+}
+
+func TestPackageDocumentationHasTheTable(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	for line := range strings.Lines(string(doc)) {
+		if row, ok := strings.CutPrefix(line, "//\t"); ok {
+			table.WriteString(row)
+		}
+	}
+	if table.String() != retry.Table() {
+		t.Errorf("doc.go has\n%s\nthe table is\n%s", table.String(), retry.Table())
 	}
 }

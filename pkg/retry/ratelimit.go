@@ -89,7 +89,6 @@ func (r *RateLimit) move(now time.Time, to float64) {
 	if math.IsInf(r.limit, 1) {
 		return
 	}
-	r.tokens(now) // what has passed counts at the old rate
 	r.limiter.SetLimitAt(now, rate.Limit(to))
 	r.limiter.SetBurstAt(now, burst(to))
 }

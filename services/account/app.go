@@ -132,9 +132,11 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 		pool.Close()
 		return nil, err
 	}
-	(&api{store: &store{pool: pool}, clock: time.Now}).routes(server.Echo)
+	accounts := &store{pool: pool}
+	(&api{store: accounts, clock: time.Now}).routes(server.Echo)
 	faults.Register(server.Admin)
 	parked.Register(server.Admin)
+	check := newConservation(accounts, registry, log)
 
 	// Stopped in reverse order: what takes in work first, and the session last, because everything else ends through it.
 	return &app{cfg: cfg, log: log, pool: pool, server: server, components: []service.Component{
@@ -144,6 +146,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 		{Name: "relay", Run: relay.Run, After: faults.Loaded()},
 		{Name: "janitor", Run: janitor.Run, After: schema.Migrated()},
 		{Name: "quarantine", Run: parked.Run, After: schema.Migrated()},
+		{Name: "conservation", Run: check.run, After: schema.Migrated()},
 		{Name: "consumers", Run: together(consumers), After: faults.Loaded()},
 		{Name: "http", Run: server.Run},
 	}}, nil

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -151,6 +153,14 @@ func TestConfiguration(t *testing.T) {
 	}
 	if cfg.HTTPAddr != "127.0.0.1:8081" || cfg.policy().MaxAttempts != 4 || len(cfg.policy().Delays) != 3 {
 		t.Errorf("defaults %+v", cfg)
+	}
+	page, err := os.ReadFile("../../docs/reference/failure-policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := strings.ReplaceAll(strings.Trim(fmt.Sprint(cfg.RetryIntervals), "[]"), " ", ", ")
+	if want := fmt.Sprintf("| account | %s | %d |", waits, cfg.policy().MaxAttempts); !strings.Contains(string(page), want) {
+		t.Errorf("the reference page does not say %s", want)
 	}
 	for _, wrong := range []string{"1s,x", "-1s", "1h", "15m,15m", "1s,,2s"} {
 		_, err := service.Load[config](append(required, "RETRY_INTERVALS="+wrong), defaults)

@@ -120,6 +120,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 	janitor := inbox.NewJanitor(inbox.JanitorConfig{Pool: pool, Retention: cfg.InboxRetention, Logger: log})
 	sweep := &sweeper{
 		pool: pool, outbox: relay, timeout: cfg.SagaTimeout, interval: sweepInterval(cfg.SagaTimeout), batch: 100, now: now, log: log,
+		overdue: newOverdue(registry),
 	}
 
 	parked := quarantine.New(quarantineConfig(cfg, quarantine.Config{Session: session, Pool: pool, Registerer: registry, Logger: log}))

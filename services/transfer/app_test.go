@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/service"
@@ -196,6 +198,43 @@ func TestWrongRetrySettingsSayWhatIsWanted(t *testing.T) {
 	for _, settings := range []string{"RETRY_TIERS=1ms", "RETRY_TIERS=1s,24h", "RETRY_JITTER=0", "RETRY_JITTER=0.9", "MAX_ATTEMPTS=1", "MAX_ATTEMPTS=100"} {
 		if _, err := load(settings); err != nil {
 			t.Errorf("%s: %v", settings, err)
+		}
+	}
+}
+
+// The reference page says what an operator who changes nothing gets.
+func TestReferencePageHasTheDefaults(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/reference/failure-policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lapping, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rising, err := load("RETRY_PROFILE=tiered")
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := func(d time.Duration) string {
+		return strings.TrimPrefix(contract.RetryTierQueue(d), contract.AccountEventsRetry+".")
+	}
+	var waits, boxes []string
+	for _, delay := range rising.RetryTiers {
+		waits = append(waits, short(delay))
+	}
+	for _, tier := range rising.road().Tiers {
+		box := strings.ReplaceAll(strings.Join(tier.Queues, " · "), contract.AccountEventsRetry, "")
+		boxes = append(boxes, fmt.Sprintf(`[".retry%s"]`, box))
+	}
+	last := waits[len(waits)-1]
+	for _, want := range append(boxes,
+		fmt.Sprintf("| transfer, `lap` | %s each | %d |", short(lapping.RetryDelay), lapping.policy().MaxAttempts),
+		fmt.Sprintf("| transfer, `tiered` | %s and then %s each, spread by ±%.0f %% | %d |", strings.Join(waits, ", "), last, 100*rising.RetryJitter, rising.policy().MaxAttempts),
+	) {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page does not say %s", want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"strings"
 	"unicode/utf8"
 
@@ -10,8 +9,6 @@ import (
 	"example.com/banking/pkg/quarantine"
 	"example.com/banking/pkg/retry"
 	"example.com/banking/services/transfer/lifecycle"
-	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 )
 
 // maxReason bounds the reason of a refusal, in characters. Ours are much shorter; a foreign one is stored as it is.
@@ -48,34 +45,15 @@ func quarantineConfig(cfg config, c quarantine.Config) quarantine.Config {
 	}
 	c.Consumed = []string{contract.AccountEventsQueue}
 	c.Exchanges = []string{contract.EventsExchange}
-	c.LongestRoad = quarantine.LongestRoad(cfg.policy())
+	road := cfg.policy()
+	if cfg.RetryProfile == tiered {
+		road.Jitter = cfg.RetryJitter // which the queues have, and the policy does not
+	}
+	c.LongestRoad = quarantine.LongestRoad(road)
 	c.Parse = func(m *messaging.Message) error {
 		_, err := parseEvent(m)
 		return err
 	}
-	pool := c.Pool
-	c.KnownTransfers = func(ctx context.Context, ids []string) (map[string]bool, error) {
-		spelled := make(map[uuid.UUID][]string, len(ids))
-		wanted := make([]uuid.UUID, 0, len(ids))
-		for _, id := range ids {
-			if parsed, ok := contract.ParseID(id); ok {
-				spelled[parsed] = append(spelled[parsed], id)
-				wanted = append(wanted, parsed)
-			}
-		}
-		rows, err := pool.Query(ctx, `select id from transfers where id = any ($1)`, wanted)
-		if err != nil {
-			return nil, err
-		}
-		known := make(map[string]bool, len(ids))
-		var id uuid.UUID
-		_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
-			for _, spelling := range spelled[id] {
-				known[spelling] = true
-			}
-			return nil
-		})
-		return known, err
-	}
+	c.KnownTransfers = (&store{pool: c.Pool}).known
 	return c
 }

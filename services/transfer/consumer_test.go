@@ -244,26 +244,59 @@ func TestSameMessageIDWithAnotherPayloadIsParked(t *testing.T) {
 	}
 }
 
-// The answer may be there before the transfer can be seen: it waits on its laps.
+// The answer may be there before the transfer can be seen: it waits for its next attempt, in either profile, and then applies.
 func TestEventBeforeItsTransfer(t *testing.T) {
 	t.Parallel()
-	b := startBank(t, "RETRY_DELAY=300ms", "MAX_ATTEMPTS=100")
-	o := newOrder()
-	asked := newTransfer{Source: o.source, Destination: o.destination, Money: contract.Money{Minor: 2500, Currency: "EUR"}}
-	early, err := newAccepted(t.Context(), asked, nil)
-	b.must(err)
-	e := tells(transferView{ID: early.id, SourceAccountID: o.source, DestinationAccountID: o.destination, AmountMinor: 2500, Currency: "EUR"}, contract.AccountDebited)
-	b.twice(e)
-	b.eventually("the event is on its lap", func() bool {
-		ready, _ := b.env.QueueDepth(t, contract.AccountEventsRetry)
-		return ready > 0
-	})
-	_, _, err = (&store{pool: b.db}).accept(t.Context(), early)
-	b.must(err)
-	b.awaitStatus(early.id, "DEBITED")
-	b.awaitSent(early.id, 2)
-	b.settled()
-	b.nothingParked()
+	for profile, c := range map[string]struct{ delay, waitsIn string }{
+		"lap":    {"RETRY_DELAY=300ms", contract.AccountEventsRetry},
+		"tiered": {"RETRY_TIERS=300ms", contract.RetryTierQueue(300 * time.Millisecond)},
+	} {
+		t.Run(profile, func(t *testing.T) {
+			t.Parallel()
+			// The usual attempts would do for the two seconds of a late commit; these do on any machine.
+			b := startBank(t, "RETRY_PROFILE="+profile, "RETRY_JITTER=0", "MAX_ATTEMPTS=100", c.delay)
+			o := newOrder()
+			asked := newTransfer{Source: o.source, Destination: o.destination, Money: contract.Money{Minor: 2500, Currency: "EUR"}}
+			early, err := newAccepted(t.Context(), asked, nil)
+			b.must(err)
+			e := tells(transferView{ID: early.id, SourceAccountID: o.source, DestinationAccountID: o.destination, AmountMinor: 2500, Currency: "EUR"}, contract.AccountDebited)
+			b.twice(e)
+			b.eventually("the event waits", func() bool {
+				ready, _ := b.env.QueueDepth(t, c.waitsIn)
+				return ready > 0
+			})
+			_, _, err = (&store{pool: b.db}).accept(t.Context(), early)
+			b.must(err)
+			b.awaitStatus(early.id, "DEBITED")
+			b.awaitSent(early.id, 2)
+			b.eventually("nothing waits any more", func() bool {
+				ready, _ := b.env.QueueDepth(t, c.waitsIn)
+				return ready == 0
+			})
+			b.settled()
+			b.nothingParked()
+			if facts := b.get(early.id).facts(); !slices.Equal(facts, []string{"DEBITED", "REQUESTED"}) {
+				t.Errorf("facts %v", facts)
+			}
+		})
+	}
+}
+
+// Nobody asks forever: an answer about a transfer that never comes is given up when it is no longer young.
+func TestEventWithoutItsTransferIsGivenUp(t *testing.T) {
+	t.Parallel()
+	b := startBank(t, "RETRY_DELAY=100ms", "MAX_ATTEMPTS=100", "NOT_FOUND_MAX_AGE=1s")
+	published := time.Now()
+	body := fmt.Appendf(nil, `{"messageId":"early","type":"Accounts.Account.Debited","occurredAt":%q,"data":{"transferId":%q}}`, published.UTC().Format(time.RFC3339Nano), uuid.NewString())
+	b.publishRaw(contract.EventsExchange, "accounts.account.debited", amqp.Publishing{Body: body})
+	d := b.parked()
+	if took := time.Since(published); took < time.Second {
+		t.Errorf("given up after %s", took)
+	}
+	if attempts, _ := d.Headers["x-attempts"].(int64); attempts < 2 {
+		t.Errorf("given up after %d attempts", attempts)
+	}
+	checkHeaders(t, d, map[string]string{"x-park-reason": "NOT_FOUND_AGED", "x-error-class": "NOT_FOUND"})
 }
 
 // Somebody deletes the parking lot. A message that belongs there is not lost: it is kept until the queue is back.

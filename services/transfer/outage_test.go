@@ -99,6 +99,44 @@ func TestCallsAreRefusedWithoutTheDatabase(t *testing.T) {
 	}
 }
 
+// The database is away for a while with a thousand events in the queue. The service stops taking them, so that not one attempt
+// is spent (the first would be the last here), and takes them all soon after it is back. Nobody helps.
+func TestEventsWaitOutTheDatabase(t *testing.T) {
+	t.Parallel()
+	const transfers = 250 // two events of each, and each twice
+	b := newBank(t)
+	database := testenv.NewProxy(t, b.database)
+	b.start("DATABASE_URL="+database.URL(b.database), "MAX_ATTEMPTS=1")
+	var accepted []transferView
+	for range transfers {
+		accepted = append(accepted, b.request(newOrder()))
+	}
+	b.awaitSent(accepted[transfers-1].ID, 1)
+	database.Refuse()
+	database.Cut()
+	for _, transfer := range accepted {
+		b.twice(tells(transfer, contract.AccountDebited), tells(transfer, contract.AccountCredited))
+	}
+	b.eventually("the service takes nothing", func() bool {
+		queue, err := b.broker.QueueDeclarePassive(contract.AccountEventsQueue, true, false, false, false, nil)
+		b.must(err)
+		return queue.Consumers == 0 && queue.Messages == 4*transfers
+	})
+	a := b.call(http.MethodGet, "/readyz", "")
+	if a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(a.body), "breaker is open") {
+		t.Errorf("readyz answers %d %s", a.StatusCode, a.body)
+	}
+	began := time.Now()
+	database.Accept()
+	b.eventually("all transfers are completed", func() bool {
+		return b.count("select count(*) from transfers where status = 'COMPLETED'") == transfers
+	})
+	t.Logf("%d events were done %v after the database was back", 4*transfers, time.Since(began).Round(time.Millisecond))
+	b.awaitReady()
+	b.settled()
+	b.nothingParked()
+}
+
 // A broker that cuts its connections in the middle of the traffic costs time and nothing else.
 func TestBrokerCutsConnections(t *testing.T) {
 	t.Parallel()

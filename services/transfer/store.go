@@ -264,3 +264,31 @@ func firstID(t time.Time) uuid.UUID {
 
 // lastID is above every id of a transfer.
 var lastID = uuid.UUID(bytes.Repeat([]byte{0xff}, 16))
+
+// known answers which of the ids, as they are spelled, are those of a transfer.
+func (s *store) known(ctx context.Context, ids []string) (map[string]bool, error) {
+	spelled := make(map[uuid.UUID][]string, len(ids))
+	wanted := make([]uuid.UUID, 0, len(ids))
+	for _, text := range ids {
+		if id, ok := contract.ParseID(text); ok {
+			spelled[id] = append(spelled[id], text)
+			wanted = append(wanted, id)
+		}
+	}
+	rows, err := s.pool.Query(ctx, `select id from transfers where id = any ($1)`, wanted)
+	if err != nil {
+		return nil, fmt.Errorf("look for transfers: %w", err)
+	}
+	known := make(map[string]bool, len(ids))
+	var id uuid.UUID
+	_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
+		for _, text := range spelled[id] {
+			known[text] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for transfers: %w", err)
+	}
+	return known, nil
+}

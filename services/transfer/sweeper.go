@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // sweeper times out transfers that have been open for too long, which turns them back unless they are on their way already, and keeps the table of outcome counts short.
@@ -22,6 +24,17 @@ type sweeper struct {
 	batch    int // transfers in one transaction
 	now      func() time.Time
 	log      *slog.Logger
+	overdue  prometheus.Gauge
+}
+
+// newOverdue makes the gauge that a sweeper sets. Every replica counts the same transfers, so it is to be read with max(), not sum().
+func newOverdue(registry prometheus.Registerer) prometheus.Gauge {
+	overdue := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "transfers_overdue",
+		Help: "Transfers that are still open after SAGA_TIMEOUT, at the last sweep, up to 10000; 0 without a timeout.",
+	})
+	registry.MustRegister(overdue)
+	return overdue
 }
 
 // sweepInterval is how often to look: a tenth of the timeout, so that a transfer is turned back at most that much late.
@@ -43,7 +56,7 @@ func (s *sweeper) run(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		if err := s.round(ctx); err != nil && ctx.Err() == nil {
+		if err := errors.Join(s.round(ctx), s.count(ctx)); err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "sweep failed", "error", err)
 		}
 	}
@@ -64,6 +77,23 @@ func (s *sweeper) round(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// A range of the index that holds what is open, and no more of it than tells a few from very many.
+const countOverdue = `select count(*) from (select from transfers where outcome is null and id < $1 limit 10000) as overdue`
+
+// count counts the transfers that are open after their timeout. Those that were turned back are among them until account has
+// answered: turning back is no end.
+func (s *sweeper) count(ctx context.Context) error {
+	if s.timeout == 0 {
+		return nil
+	}
+	var n float64
+	if err := s.pool.QueryRow(ctx, countOverdue, firstID(s.now().Add(-s.timeout))).Scan(&n); err != nil {
+		return fmt.Errorf("count overdue transfers: %w", err)
+	}
+	s.overdue.Set(n)
+	return nil
 }
 
 // One replica sweeps at a time; the others have nothing to do. The lock ends with the transaction, also when the process dies.

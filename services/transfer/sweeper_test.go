@@ -12,12 +12,15 @@ import (
 	"example.com/banking/pkg/contract"
 	"example.com/banking/services/transfer/lifecycle"
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // sweeper is one that sees the future: everything there is now is older than its timeout.
 func (d *desk) sweeper(batch int) *sweeper {
 	later := func() time.Time { return now().Add(time.Hour) }
-	return &sweeper{pool: d.db, outbox: d.outbox, timeout: time.Minute, interval: time.Minute, batch: batch, now: later, log: quiet()}
+	return &sweeper{pool: d.db, outbox: d.outbox, timeout: time.Minute, interval: time.Minute, batch: batch, now: later, log: quiet(),
+		overdue: newOverdue(prometheus.NewRegistry())}
 }
 
 func (d *desk) round(s *sweeper) {
@@ -110,6 +113,35 @@ func TestAfterTheTimeoutAccountDecides(t *testing.T) {
 			t.Errorf("transfer is %s (%s) by %v, want %s (%s) by %v", got.Status, pointee(got.Reason), got.facts(), c.status, c.reason, c.facts)
 		}
 	}
+}
+
+// Turned back is not yet ended: a transfer is overdue until account has answered.
+func TestOverdueTransfersAreCounted(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	s := d.sweeper(10)
+	counts := func(what string, want float64) {
+		t.Helper()
+		if err := s.count(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := testutil.ToFloat64(s.overdue); got != want {
+			t.Fatalf("%s: %v overdue, want %v", what, got, want)
+		}
+	}
+	counts("none at all", 0)
+	first, second, ended := d.accept(), d.accept(), d.accept()
+	d.wants(d.hear(tells(ended, contract.AccountDebitRejected)), "")
+	counts("open", 2)
+	d.round(s)
+	counts("turned back", 2)
+	d.wants(d.hear(tells(first, contract.AccountDebitRejected)), "")
+	counts("one has ended", 1)
+	d.wants(d.hear(tells(second, contract.AccountDebited), tells(second, contract.AccountRefunded)), "", "")
+	counts("all have", 0)
+	d.accept()
+	s.now = now
+	counts("not yet overdue", 0)
 }
 
 func TestTwoSweepersShareNothingTwice(t *testing.T) {

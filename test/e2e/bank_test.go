@@ -173,18 +173,32 @@ func (b *bank) awaitSettled(total int, limit time.Duration) map[string]int {
 // verify runs the real `bank verify` and demands that every invariant was judged and holds, with empty quarantines.
 func (b *bank) verify() {
 	b.t.Helper()
+	b.verifyWith(0)
+}
+
+// verifyWith demands the same with so many messages in quarantine.
+func (b *bank) verifyWith(quarantined int) {
+	b.t.Helper()
 	out, err := b.command("verify", "--json")
 	var report struct {
 		OK, Quiet bool
 		Counts    struct{ MessagesQuarantined int }
 	}
-	if err != nil || json.Unmarshal(out, &report) != nil || !report.OK || !report.Quiet || report.Counts.MessagesQuarantined != 0 {
-		b.t.Fatalf("bank verify: %v\n%s", err, out)
+	if err != nil || json.Unmarshal(out, &report) != nil || !report.OK || !report.Quiet || report.Counts.MessagesQuarantined != quarantined {
+		b.t.Fatalf("bank verify, with %d messages in quarantine: %v\n%s", quarantined, err, out)
 	}
 }
 
 // command runs the bank program against this system.
 func (b *bank) command(args ...string) ([]byte, error) {
+	cmd, err := b.program(args...)
+	if err != nil {
+		return nil, err
+	}
+	return cmd.CombinedOutput()
+}
+
+func (b *bank) program(args ...string) (*exec.Cmd, error) {
 	dir, err := binaries()
 	if err != nil {
 		return nil, err
@@ -195,5 +209,5 @@ func (b *bank) command(args ...string) ([]byte, error) {
 	for key, value := range b.env {
 		cmd.Env = append(cmd.Env, key+"="+value)
 	}
-	return cmd.CombinedOutput()
+	return cmd, nil
 }

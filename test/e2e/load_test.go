@@ -4,13 +4,17 @@ import (
 	"encoding/json"
 	"testing"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"example.com/banking/internal/testenv"
 )
 
 // bank load sends what it is told, sees every transfer end, and leaves the books in order.
 func TestLoad(t *testing.T) {
 	t.Parallel()
-	b := newBank(t, testenv.New(t), 1, nil)
+	env := testenv.New(t)
+	b := newBank(t, env, 1, nil)
+	b.exclusiveQueue(env) // as another load has one: nobody else may even count what is in it
 	out, err := b.command("load", "--rate", "50", "--duration", "2s", "--accounts", "10", "--hot", "0.8", "--drain", "1m", "--json")
 	var result struct {
 		Sent, Accepted, Failed, Open int
@@ -27,4 +31,21 @@ func TestLoad(t *testing.T) {
 		t.Errorf("latencies that cannot be: %s", out)
 	}
 	b.verify()
+}
+
+// exclusiveQueue declares a queue that belongs to one connection, until the test ends.
+func (b *bank) exclusiveQueue(env *testenv.Env) {
+	b.t.Helper()
+	conn, err := amqp.Dial(env.AMQPURL)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = conn.Close() })
+	ch, err := conn.Channel()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if _, err := ch.QueueDeclare("", false, true, true, false, nil); err != nil {
+		b.t.Fatal(err)
+	}
 }

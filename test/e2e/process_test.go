@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -31,7 +34,13 @@ var binaries = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
+// TestMain lets twice as many tests run side by side as there are cores, unless the command line says otherwise: most of their time
+// they wait for programs and for delays that are part of the test.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0)))
+	}
 	code := m.Run()
 	if dir, _ := binaries(); dir != "" {
 		_ = os.RemoveAll(dir)
@@ -163,6 +172,30 @@ func (r *replica) stop() int {
 	code := r.cmd.ProcessState.ExitCode()
 	r.cmd = nil
 	return code
+}
+
+// ended waits until the program has ended by itself and returns its exit code.
+func (r *replica) ended() int {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-r.done:
+	case <-time.After(90 * time.Second):
+		r.t.Fatalf("%s does not end:\n%s", r.name, r.log)
+	}
+	code := r.cmd.ProcessState.ExitCode()
+	r.cmd = nil
+	return code
+}
+
+// restart starts the program again after it has ended by itself, as a supervisor would.
+func (r *replica) restart() {
+	r.t.Helper()
+	if err := r.start(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.awaitReady()
 }
 
 func (r *replica) pid() int {

@@ -2,7 +2,12 @@
 package layout
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -65,6 +70,54 @@ func TestDecisionsArePure(t *testing.T) {
 				strings.HasPrefix(path, "github.com/rabbitmq/"), strings.HasPrefix(path, "github.com/jackc/"):
 				t.Errorf("%s depends on %s", name, path)
 			}
+		}
+	}
+}
+
+// What decides reads no clock, waits for nothing and draws nothing: time and randomness are passed in, so that every decision can be
+// made again.
+func TestDecisionsReadNoClock(t *testing.T) {
+	t.Parallel()
+	impure := map[string][]string{
+		"time":         {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+		"math/rand":    nil, // all of it
+		"math/rand/v2": nil,
+		"crypto/rand":  nil,
+		"context":      {"WithTimeout", "WithDeadline"},
+	}
+	for _, name := range []string{"pkg/retry", "pkg/saga", "services/account/ledger", "services/transfer/lifecycle"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", name, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			imported := map[string]string{} // what a name in this file stands for
+			for _, spec := range file.Imports {
+				from := strings.Trim(spec.Path.Value, `"`)
+				as := filepath.Base(strings.TrimSuffix(from, "/v2"))
+				if spec.Name != nil {
+					as = spec.Name.Name
+				}
+				imported[as] = from
+				if names, known := impure[from]; known && names == nil {
+					t.Errorf("%s imports %s", path, from)
+				}
+			}
+			ast.Inspect(file, func(node ast.Node) bool {
+				if use, ok := node.(*ast.SelectorExpr); ok {
+					if of, ok := use.X.(*ast.Ident); ok && slices.Contains(impure[imported[of.Name]], use.Sel.Name) {
+						t.Errorf("%s uses %s.%s", path, of.Name, use.Sel.Name)
+					}
+				}
+				return true
+			})
 		}
 	}
 }

@@ -37,6 +37,9 @@ func Account(kind messaging.QueueType) messaging.Topology {
 // The queue dead-letters to a headers exchange that lets only those through to the retry queue whose first death was a
 // rejection. A message that expired, or was driven out, would come back from the retry queue without ever having been
 // rejected; the broker takes that for a cycle and drops it without a word. It goes to the parking lot instead.
+//
+// A message that was rejected before, and dies of something else on its way back, meets the same end on RabbitMQ 4, which does not
+// count the earlier rejection. That version says what a message died of last, so there a second binding keeps it.
 func Transfer(kind messaging.QueueType, retryDelay time.Duration) messaging.Topology {
 	t := shared(kind)
 	t.Exchanges = append(t.Exchanges, messaging.Exchange{
@@ -50,6 +53,11 @@ func Transfer(kind messaging.QueueType, retryDelay time.Duration) messaging.Topo
 		messaging.Binding{Queue: contract.AccountEventsRetry, Exchange: contract.RetryExchange, Args: amqp.Table{
 			"x-match": "all-with-x", "x-first-death-reason": "rejected",
 		}})
+	for _, reason := range []string{"expired", "maxlen", "delivery_limit"} {
+		t.Bindings = append(t.Bindings, messaging.Binding{Queue: contract.ParkingLot, Exchange: contract.RetryExchange, Args: amqp.Table{
+			"x-match": "all-with-x", "x-last-death-reason": reason,
+		}})
+	}
 	return t
 }
 

@@ -48,6 +48,9 @@ func TestTransfer(t *testing.T) {
 	check(t, topology.Transfer(messaging.Quorum, 5*time.Second), []string{
 		`binding banking.dlx -> banking.dead-letters by "#"`,
 		`binding banking.events -> transfer.account-events by "accounts.account.*"`,
+		`binding transfer.retry -> banking.dead-letters by "" x-last-death-reason=delivery_limit x-match=all-with-x`,
+		`binding transfer.retry -> banking.dead-letters by "" x-last-death-reason=expired x-match=all-with-x`,
+		`binding transfer.retry -> banking.dead-letters by "" x-last-death-reason=maxlen x-match=all-with-x`,
 		`binding transfer.retry -> transfer.account-events.retry by "" x-first-death-reason=rejected x-match=all-with-x`,
 		`exchange banking.dlx topic`,
 		`exchange banking.events topic`,
@@ -82,6 +85,9 @@ func TestClassicQueuesHaveWhatClassicQueuesCan(t *testing.T) {
 	check(t, topology.Transfer(messaging.Classic, time.Second), []string{
 		`binding banking.dlx -> banking.dead-letters by "#"`,
 		`binding banking.events -> transfer.account-events by "accounts.account.*"`,
+		`binding transfer.retry -> banking.dead-letters by "" x-last-death-reason=delivery_limit x-match=all-with-x`,
+		`binding transfer.retry -> banking.dead-letters by "" x-last-death-reason=expired x-match=all-with-x`,
+		`binding transfer.retry -> banking.dead-letters by "" x-last-death-reason=maxlen x-match=all-with-x`,
 		`binding transfer.retry -> transfer.account-events.retry by "" x-first-death-reason=rejected x-match=all-with-x`,
 		`exchange banking.dlx topic`,
 		`exchange banking.events topic`,

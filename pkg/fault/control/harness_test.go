@@ -137,6 +137,22 @@ func (r *replica) call(method, path, body string, status int) (answer answered) 
 	return answer
 }
 
+// anonymous makes a call without the token, which must be refused.
+func (r *replica) anonymous(method, path string) {
+	r.Helper()
+	request, err := http.NewRequestWithContext(r.Context(), method, r.url+path, nil)
+	if err != nil {
+		r.Fatal(err)
+	}
+	response, err := r.client.Do(request)
+	if err != nil {
+		r.Fatal(err)
+	}
+	if _ = response.Body.Close(); response.StatusCode != http.StatusUnauthorized {
+		r.Errorf("%s %s without the token: %d", method, path, response.StatusCode)
+	}
+}
+
 // answered is any of the answers.
 type answered struct {
 	view

@@ -43,7 +43,7 @@ func roads(t testing.TB) map[string]*Consumer {
 func checkExits(t interface {
 	Helper()
 	Errorf(string, ...any)
-}, consumers map[string]*Consumer, received amqp.Delivery, cause error) {
+}, consumers map[string]*Consumer, received amqp.Delivery, failure error) {
 	t.Helper()
 	before, body := maps.Clone(received.Headers), bytes.Clone(received.Body)
 	for road, c := range consumers {
@@ -51,7 +51,7 @@ func checkExits(t interface {
 		d.prepare(mainQueue)
 		now := time.Now()
 		d.firstFailed = now
-		exits := map[string]*Publishing{"quarantine": c.quarantined(d, burial{reason: retry.ReasonMaxAttempts, class: retry.Unknown, err: cause, at: now})}
+		exits := map[string]*Publishing{"quarantine": c.quarantined(d, cause{reason: retry.ReasonMaxAttempts, class: retry.Unknown, err: failure, at: now})}
 		if c.Road.atBroker() {
 			exits["lap"] = c.lapCopy(d, mainQueue+".retry")
 		}
@@ -183,10 +183,10 @@ func TestWhatThePublisherRefusesLeavesBare(t *testing.T) {
 		for tag := range uint64(3) {
 			d := &delivery{Delivery: amqp.Delivery{DeliveryTag: tag, Body: []byte("body"), ContentType: long, AppId: long, MessageId: "m", Headers: amqp.Table{HeaderReplayCount: int8(2)}}}
 			d.prepare(mainQueue)
-			d.exit, d.verdict = c.quarantined(d, burial{reason: retry.ReasonValidation, class: retry.Validation, err: errors.New("no"), at: time.Now()}), quarantineNow
-			d.exit.RoutingKey = long
+			d.copy, d.verdict = c.quarantined(d, cause{reason: retry.ReasonValidation, class: retry.Validation, err: errors.New("no"), at: time.Now()}), quarantineNow
+			d.copy.RoutingKey = long
 			if c.Road.atBroker() && tag == 2 {
-				d.exit, d.verdict = c.lapCopy(d, mainQueue+".retry"), lapByCopy
+				d.copy, d.verdict = c.lapCopy(d, mainQueue+".retry"), lapByCopy
 			}
 			a.ledger.take(tag)
 			ds = append(ds, d)
@@ -194,16 +194,16 @@ func TestWhatThePublisherRefusesLeavesBare(t *testing.T) {
 		refused := publishError(errors.Join(
 			errors.Join(&Unpublishable{Index: 0, Err: retry.Wrap(retry.Validation, errors.New("odd"))}, &Unpublishable{Index: 2, Err: errors.New("odder")}),
 			errors.New("no confirm")))
-		a.left(exit{deliveries: ds, outcomes: make([]Outcome, 3), err: refused})
-		if len(a.leaving) != 2 || a.leaving[0] != ds[0] || a.leaving[1] != ds[2] || len(a.unsent) != 1 || a.unsent[0] != ds[1] {
-			t.Fatalf("%s: %d leave, %d wait", road, len(a.leaving), len(a.unsent))
+		a.copiesPublished(publishedCopies{deliveries: ds, outcomes: make([]Outcome, 3), err: refused})
+		if len(a.outgoing) != 2 || a.outgoing[0] != ds[0] || a.outgoing[1] != ds[2] || len(a.unsent) != 1 || a.unsent[0] != ds[1] {
+			t.Fatalf("%s: %d leave, %d wait", road, len(a.outgoing), len(a.unsent))
 		}
-		for _, d := range a.leaving {
-			if err := fitForWire(d.exit); err != nil || string(d.exit.Body) != "body" || d.exit.MessageId != "m" || d.exit.DeliveryMode != amqp.Persistent || !d.exit.Mandatory {
-				t.Errorf("%s: %v, %+v", road, err, d.exit)
+		for _, d := range a.outgoing {
+			if err := fitForWire(d.copy); err != nil || string(d.copy.Body) != "body" || d.copy.MessageId != "m" || d.copy.DeliveryMode != amqp.Persistent || !d.copy.Mandatory {
+				t.Errorf("%s: %v, %+v", road, err, d.copy)
 			}
 		}
-		key, first := mainQueue, ds[0].exit
+		key, first := mainQueue, ds[0].copy
 		if c.Road.QuarantineKey != "" {
 			key = c.Road.QuarantineKey
 		}
@@ -213,13 +213,13 @@ func TestWhatThePublisherRefusesLeavesBare(t *testing.T) {
 		if first.Headers[HeaderParkReason] != retry.ReasonValidation || first.Headers[HeaderReplayCount] != int64(2) || first.Headers[HeaderAttempts] != int64(1) {
 			t.Errorf("%s: headers %v", road, first.Headers)
 		}
-		if last := ds[2].exit; ds[2].verdict == lapByCopy && (last.Exchange != "" || last.RoutingKey != mainQueue+".retry" || last.Headers[headerAttempts] != int64(1)) {
+		if last := ds[2].copy; ds[2].verdict == lapByCopy && (last.Exchange != "" || last.RoutingKey != mainQueue+".retry" || last.Headers[headerAttempts] != int64(1)) {
 			t.Errorf("%s: laps to %q with key %q, %v", road, last.Exchange, last.RoutingKey, last.Headers)
 		}
-		ds = a.leaving
-		a.leaving = nil
-		a.left(exit{deliveries: ds[:1], outcomes: make([]Outcome, 1), err: &Unpublishable{Err: errors.New("still")}})
-		if len(a.leaving) != 0 || len(a.unsent) != 2 {
+		ds = a.outgoing
+		a.outgoing = nil
+		a.copiesPublished(publishedCopies{deliveries: ds[:1], outcomes: make([]Outcome, 1), err: &Unpublishable{Err: errors.New("still")}})
+		if len(a.outgoing) != 0 || len(a.unsent) != 2 {
 			t.Errorf("%s: is tried again at once, without end", road)
 		}
 	}

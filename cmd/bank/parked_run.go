@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+type parkedReplay struct {
+	parkedFilter `embed:""`
+	To           string  `default:"queue" enum:"queue,exchange" help:"queue: only the one that failed; exchange: where it was first published to, all subscribers get it again."`
+	Canary       int     `help:"Replay so many first, and the others only if none of them comes back."`
+	Rate         float64 `default:"50" help:"Messages a second."`
+	Force        bool    `help:"Also what has been replayed three times and has come back each time."`
+	Yes          bool    `help:"Do it. Without this nothing is changed."`
+}
+
+func (c *parkedReplay) Run(ctx context.Context, to *endpoints, out *output, term *terminal) error {
+	order := func(limit int) map[string]any {
+		body := c.body(limit)
+		body["to"], body["canary"], body["rate"], body["force"], body["confirm"] = c.To, min(c.Canary, limit), c.Rate, c.Force, c.Yes
+		return body
+	}
+	return (&parkedRun{filter: &c.parkedFilter, path: "/admin/quarantine/replay", order: order, yes: c.Yes, verb: "replayed"}).run(ctx, to, out, term)
+}
+
+type parkedDiscard struct {
+	parkedFilter `embed:""`
+	Because      string `required:"" help:"Why they may be thrown away; kept in the audit."`
+	Yes          bool   `help:"Do it. Without this nothing is changed."`
+}
+
+func (c *parkedDiscard) Run(ctx context.Context, to *endpoints, out *output, term *terminal) error {
+	order := func(limit int) map[string]any {
+		body := c.body(limit)
+		body["because"], body["confirm"] = c.Because, c.Yes
+		return body
+	}
+	return (&parkedRun{filter: &c.parkedFilter, path: "/admin/quarantine/discard", order: order, yes: c.Yes, verb: "discarded"}).run(ctx, to, out, term)
+}
+
+// parkedRun is a replay or a discard over all services.
+type parkedRun struct {
+	filter *parkedFilter
+	path   string
+	order  func(limit int) map[string]any
+	yes    bool
+	verb   string // "replayed", "discarded"
+
+	out      *output
+	term     *terminal
+	items    []jsontext.Value // for the JSON document
+	seen     int
+	told     time.Time // of the last sign of progress
+	answers  []parkedAnswer
+	missing  map[string]int // how many services do not know an id
+	services int            // that have answered
+}
+
+// parkedAnswer is what a service says at the end of a run.
+type parkedAnswer struct {
+	Service string   `json:"service"`
+	DryRun  bool     `json:"dryRun"`
+	Run     *string  `json:"run"`
+	Matched int      `json:"matched"`
+	Done    int      `json:"done"`
+	Refused int      `json:"refused"`
+	Failed  int      `json:"failed"`
+	Missing []string `json:"missing"`
+	Stopped string   `json:"stopped,omitzero"`
+}
+
+func (r *parkedRun) run(ctx context.Context, to *endpoints, out *output, term *terminal) error {
+	r.out, r.term, r.missing, r.told, r.items = out, term, map[string]int{}, time.Now(), []jsontext.Value{}
+	if r.filter.Limit < 1 {
+		return errors.New("--limit must be at least 1")
+	}
+	var stopped bool
+	failure := r.filter.eachKeeper(to, func(service *api) error {
+		left := r.filter.Limit
+		for _, a := range r.answers {
+			left -= a.Matched
+		}
+		if left <= 0 || stopped {
+			return nil
+		}
+		answer := parkedAnswer{Service: service.name}
+		if err := service.stream(ctx, http.MethodPost, r.path, r.order(left), r.show, &answer, asAdmin(to)...); err != nil {
+			return err
+		}
+		r.answers = append(r.answers, answer)
+		r.services++
+		for _, id := range answer.Missing {
+			r.missing[id]++
+		}
+		stopped = answer.Stopped != ""
+		return nil
+	})
+	return r.end(failure)
+}
+
+// show tells of one message as soon as the service does.
+func (r *parkedRun) show(item jsontext.Value) error {
+	r.seen++
+	if r.out.json {
+		r.items = append(r.items, item)
+		if time.Since(r.told) > time.Second {
+			r.told = time.Now()
+			_, _ = fmt.Fprintf(r.term.err, "%d messages so far\n", r.seen)
+		}
+		return nil
+	}
+	var m struct {
+		parkedMessage
+		Outcome  string `json:"outcome"`
+		Detail   string `json:"detail"`
+		Target   string `json:"target"`
+		Forecast string `json:"forecast"`
+		Canary   bool   `json:"canary"`
+	}
+	if err := json.Unmarshal(item, &m); err != nil {
+		return err
+	}
+	outcome := strings.ToLower(strings.ReplaceAll(m.Outcome, "_", " "))
+	switch m.Outcome {
+	case "REFUSED", "FAILED", "UNKNOWN":
+		outcome = r.out.bad(outcome)
+	}
+	line := fmt.Sprintf("%-13s  %-36s  %s", outcome, foreign(m.Key), foreign(m.Queue))
+	if m.Target != "" {
+		line += " → " + foreign(m.Target)
+	}
+	if m.Canary {
+		line += "  (canary)"
+	}
+	if said := forecasts[m.Forecast]; said != "" {
+		line += "  " + r.out.faint(said)
+	}
+	if m.Detail != "" {
+		line += "  " + foreign(m.Detail)
+	}
+	_, err := fmt.Fprintln(r.out, line)
+	return err
+}
+
+// forecasts are the services' in words.
+var forecasts = map[string]string{
+	"RUN":              "will run",
+	"DUPLICATE":        "will be absorbed as a duplicate",
+	"CONTRADICTION":    "will fail again: its id was used by another message",
+	"INVALID":          "will fail again: not a valid message",
+	"UNKNOWN_TRANSFER": "will fail again: unknown transfer",
+	"ELSEWHERE":        "runs in another service, which cannot be foretold here",
+}
+
+// end sums up. Whatever was asked for and not done makes the exit code 1.
+func (r *parkedRun) end(failure error) error {
+	var total parkedAnswer
+	var wrong []error
+	for _, a := range r.answers {
+		total.Done += a.Done
+		total.Refused += a.Refused
+		total.Failed += a.Failed
+		total.Matched += a.Matched
+		if a.Stopped != "" {
+			wrong = append(wrong, fmt.Errorf("%s has stopped early: %s", a.Service, foreign(a.Stopped)))
+		}
+	}
+	missing := []string{}
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(r.filter.ID))) {
+		if r.services > 0 && r.missing[id] == r.services && failure == nil {
+			missing = append(missing, id)
+		}
+	}
+	if r.out.json {
+		if err := r.out.document(map[string]any{"items": r.items, "services": r.answers, "missing": missing}); err != nil {
+			return err
+		}
+	} else {
+		r.sumUp(total)
+	}
+	if total.Refused+total.Failed > 0 {
+		wrong = append(wrong, fmt.Errorf("%d refused, %d failed", total.Refused, total.Failed))
+	}
+	if len(missing) > 0 {
+		wrong = append(wrong, fmt.Errorf("not in quarantine: %s", foreign(strings.Join(missing, ", "))))
+	}
+	return errors.Join(append(wrong, failure)...)
+}
+
+func (r *parkedRun) sumUp(total parkedAnswer) {
+	switch {
+	case r.services == 0:
+	case total.Matched == 0:
+		fmt.Fprintln(r.out, "nothing in quarantine matches")
+	case r.yes:
+		fmt.Fprintf(r.out, "\n%d %s\n", total.Done, r.verb)
+		for _, a := range r.answers {
+			if a.Run != nil && a.Matched > 0 {
+				fmt.Fprintf(r.out, "audit: bank parked audit --run %s\n", *a.Run)
+			}
+		}
+	default:
+		fmt.Fprintf(r.out, "\nnothing was changed: %d would be %s. The same command with --yes does it.\n", total.Done, r.verb)
+	}
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+type parkedShow struct {
+	Name         []string `arg:"" optional:"" help:"The messages' ids or sha256: keys; the same as --id."`
+	parkedFilter `embed:""`
+}
+
+// wholeParked is one quarantined message with everything in it.
+type wholeParked struct {
+	parkedMessage
+	Copies  int                       `json:"copies"`
+	Headers map[string]jsontext.Value `json:"headers"`
+	Deaths  []struct {
+		Queue       string     `json:"queue"`
+		Reason      string     `json:"reason"`
+		Count       int64      `json:"count"`
+		FirstAt     *time.Time `json:"firstAt"`
+		Exchange    string     `json:"exchange"`
+		RoutingKeys []string   `json:"routingKeys"`
+	} `json:"deaths"`
+	Properties map[string]jsontext.Value `json:"properties"`
+	Exchange   string                    `json:"exchange"`
+	RoutingKey string                    `json:"routingKey"`
+	Body       parkedBody                `json:"body"`
+}
+
+type parkedBody struct {
+	Size   int     `json:"size"`
+	Text   *string `json:"text"`
+	Base64 *string `json:"base64"`
+}
+
+func (c *parkedShow) Run(ctx context.Context, to *endpoints, out *output) error {
+	c.ID = append(c.ID, c.Name...)
+	var documents []jsontext.Value
+	err := c.eachKeeper(to, func(service *api) error {
+		// A name may stand in several queues, and in one more than once: each is asked for where it is.
+		type place struct{ queue, key string }
+		var places []place
+		note := func(item jsontext.Value) error {
+			var m parkedMessage
+			err := json.Unmarshal(item, &m)
+			if p := (place{m.Queue, m.Key}); !slices.Contains(places, p) {
+				places = append(places, p)
+			}
+			return err
+		}
+		var rest struct{}
+		if err := service.stream(ctx, http.MethodGet, "/admin/quarantine?"+c.query(c.Limit).Encode(), nil, note, &rest, asAdmin(to)...); err != nil {
+			return err
+		}
+		for _, p := range places {
+			var document jsontext.Value
+			path := "/admin/quarantine/" + url.PathEscape(p.queue) + "/" + url.PathEscape(p.key)
+			_, err := service.do(ctx, http.MethodGet, path, nil, &document, asAdmin(to)...)
+			if refusedWith(err, http.StatusNotFound) {
+				continue // it has left since
+			}
+			if err != nil {
+				return err
+			}
+			documents = append(documents, document)
+		}
+		return nil
+	})
+	if out.json {
+		if documents == nil {
+			documents = []jsontext.Value{}
+		}
+		err = errors.Join(err, out.document(documents))
+	} else {
+		for i, document := range documents {
+			if i > 0 {
+				fmt.Fprintln(out)
+			}
+			var m wholeParked
+			if wrong := json.Unmarshal(document, &m); wrong != nil {
+				return wrong
+			}
+			m.print(out)
+		}
+	}
+	if err == nil && len(documents) == 0 {
+		return errors.New("nothing in quarantine matches")
+	}
+	return err
+}
+
+func (m *wholeParked) print(out *output) {
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(out, "%-14s %s\n", name, value)
+		}
+	}
+	fmt.Fprintln(out, out.strong(foreign(m.Key)))
+	line("queue", foreign(m.Queue))
+	line("type", foreign(m.Type))
+	line("transfer", foreign(m.TransferID))
+	line("given up", strings.TrimSpace(fmt.Sprintf("%s  %s  %s", out.bad(foreign(m.Reason)), foreign(m.Class), when(m.ParkedAt))))
+	if m.Service != "" {
+		line("by", fmt.Sprintf("%s, after %d executions, the first at %s", foreign(m.Service), m.Attempts, when(m.FirstFailedAt)))
+	}
+	line("error", foreign(m.Error))
+	line("came from", foreign(m.OriginQueue))
+	if m.OriginRoutingKey != "" {
+		line("published to", fmt.Sprintf("exchange %q, key %s", foreign(m.OriginExchange), foreign(m.OriginRoutingKey)))
+	}
+	if m.ReplayCount > 0 {
+		line("replayed", fmt.Sprintf("%d times so far", m.ReplayCount))
+	}
+	if m.Copies > 1 {
+		line("copies", fmt.Sprintf("%d in this queue; the first is shown", m.Copies))
+	}
+	if len(m.Deaths) > 0 {
+		fmt.Fprintln(out, "\nlaps, as the broker counted them")
+		for _, d := range m.Deaths {
+			fmt.Fprintf(out, "  %d × %s out of %s, first %s, come by exchange %q with key %s\n", d.Count, foreign(d.Reason), foreign(d.Queue), when(d.FirstAt),
+				foreign(d.Exchange), foreign(strings.Join(d.RoutingKeys, ", ")))
+		}
+	}
+	printTable(out, "properties", m.Properties)
+	printTable(out, "headers", m.Headers)
+	m.Body.print(out)
+}
+
+func when(at *time.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return at.UTC().Format(time.RFC3339) + " (" + ago(at) + ")"
+}
+
+func printTable(out *output, title string, table map[string]jsontext.Value) {
+	if len(table) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\n%s\n", title)
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		value := string(table[name])
+		var text string
+		if json.Unmarshal(table[name], &text) == nil {
+			value = text
+		}
+		fmt.Fprintf(out, "  %s: %s\n", foreign(name), foreign(value))
+	}
+}
+
+// print shows the body as it came and, when it is JSON, once more for people.
+func (b *parkedBody) print(out *output) {
+	switch {
+	case b.Text != nil:
+		fmt.Fprintf(out, "\nbody, %d bytes of text\n%s\n", b.Size, foreignLines(*b.Text))
+		pretty := jsontext.Value(*b.Text)
+		if pretty.Indent(jsontext.WithIndent("  ")) == nil && string(pretty) != *b.Text {
+			fmt.Fprintf(out, "\nthe same, indented\n%s\n", foreignLines(string(pretty)))
+		}
+	case b.Base64 != nil:
+		raw, err := base64.StdEncoding.DecodeString(*b.Base64)
+		if err != nil {
+			fmt.Fprintf(out, "\nbody, %d bytes, unreadable: %v\n", b.Size, err)
+			return
+		}
+		fmt.Fprintf(out, "\nbody, %d bytes that are no text\n%s", b.Size, hex.Dump(raw))
+	}
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+)
+
+// parkedServices are stand-ins that answer admin calls of the quarantine; what they were asked is kept.
+type parkedServices struct {
+	dir   string
+	asked []string
+}
+
+const parkedItem = `{"queue":%q,"key":%q,"messageId":%q,"type":"Accounts.Account.Debited","transferId":"t","reason":"MAX_ATTEMPTS","class":"NOT_FOUND",
+"attempts":3,"error":"bad\u001b]0;pwned\u0007 \u202etxt","parkedAt":"2026-11-30T10:00:00Z","firstFailedAt":null,"originQueue":"transfer.account-events",
+"originExchange":"banking.events","originRoutingKey":"accounts.account.debited","service":"transfer","replayCount":1%s}`
+
+func item(queue, key, more string) string { return fmt.Sprintf(parkedItem, queue, key, key, more) }
+
+// newParkedServices answers every call of a service with what is listed for its method and path.
+func newParkedServices(t *testing.T, account, transfer map[string]string) *parkedServices {
+	t.Helper()
+	s := &parkedServices{dir: t.TempDir()}
+	serve := func(answers map[string]string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			s.asked = append(s.asked, fmt.Sprintf("%s %s %s %s", r.Method, r.URL, r.Header.Get("Authorization"), body))
+			answer, known := answers[r.Method+" "+r.URL.EscapedPath()]
+			if !known {
+				w.WriteHeader(http.StatusNotFound)
+			}
+			if strings.Contains(answer, `"status":400`) {
+				w.WriteHeader(http.StatusBadRequest)
+			}
+			_, _ = io.WriteString(w, answer)
+		}))
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	e := endpoints{AccountURL: serve(account), TransferURL: serve(transfer), AdminToken: "secret"}
+	if err := e.save(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *parkedServices) bank(t *testing.T, args ...string) (code int, out, complaints string) {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	code = run(t.Context(), append([]string{"--dir", s.dir, "parked"}, args...), &stdout, &stderr)
+	return code, stdout.String(), stderr.String()
+}
+
+const noItems = `{"items":[],"next":null,"depth":0}`
+
+func TestParkedListAndShow(t *testing.T) {
+	t.Parallel()
+	whole := item("banking.dead-letters", "a/b", `,"copies":2,"headers":{"x":"\u009b31m","n":{"deep":[1]}},"deaths":[{"queue":"q","reason":"rejected","count":2,
+"firstAt":null,"exchange":"e","routingKeys":["k"]}],"properties":{"appId":"account"},"exchange":"","routingKey":"k","body":{"size":9,"text":"{\"a\":\"\u009b2J\u202e\"}"}`)
+	s := newParkedServices(t, map[string]string{"GET /admin/quarantine": noItems}, map[string]string{
+		"GET /admin/quarantine":                            `{"items":[` + item("banking.dead-letters", "a/b", "") + "\n," + item("banking.dead-letters", "c", "") + `],"next":null,"depth":2}`,
+		"GET /admin/quarantine/banking.dead-letters/a%2Fb": whole,
+		"GET /admin/quarantine/banking.dead-letters/c":     item("banking.dead-letters", "c", `,"copies":1,"headers":{},"deaths":[],"properties":{},"exchange":"","routingKey":"","body":{"size":3,"base64":"/wAb"}`),
+	})
+	code, out, complaints := s.bank(t, "list", "--older-than", "90m", "--id", "a,b", "--class", "NOT_FOUND")
+	if code != 0 || strings.Count(out, "\n") != 3 || !strings.Contains(out, "MAX_ATTEMPTS") || !strings.Contains(out, `bad\x1b]0;pwned\x07 \u202etxt`) {
+		t.Errorf("exit code %d, %s\n%s", code, complaints, out)
+	}
+	if !strings.Contains(s.asked[1], "class=NOT_FOUND&id=a%2Cb&limit=100&olderThan=1h30m0s Bearer secret") {
+		t.Errorf("asked were %q", s.asked)
+	}
+	var listed []parkedMessage
+	if code, out, _ = s.bank(t, "list", "--json"); code != 0 || json.Unmarshal([]byte(out), &listed) != nil || len(listed) != 2 {
+		t.Errorf("exit code %d, in JSON it is\n%s", code, out)
+	}
+	code, out, complaints = s.bank(t, "show", "a/b")
+	for _, wanted := range []string{"2 × rejected out of q", `x: \u009b31m`, `n: {"deep":[1]}`, "appId: account", "2 in this queue", `\u009b2J\u202e`, "the same, indented\n{\n"} {
+		if !strings.Contains(out, wanted) {
+			t.Errorf("%q is not in\n%s\n%s", wanted, out, complaints)
+		}
+	}
+	if !strings.Contains(out, "ff 00 1b") { // the body of c, which the services list beside it
+		t.Errorf("no dump of the bytes in\n%s", out)
+	}
+	if code != 0 || strings.ContainsAny(out, "\x1b\u009b\u202e\x07") {
+		t.Errorf("exit code %d; shown to the terminal was %q", code, out)
+	}
+}
+
+func TestParkedRuns(t *testing.T) {
+	t.Parallel()
+	end := func(rest string) string {
+		return `],"dryRun":false,"run":"6ba7b810-9dad-11d1-80b4-00c04fd430c8",` + rest + `}`
+	}
+	done := item("banking.dead-letters", "a", `,"outcome":"REPLAYED","detail":"","target":"queue transfer.account-events","forecast":"DUPLICATE","canary":false`)
+	no := item("banking.dead-letters", "b", `,"outcome":"REFUSED","detail":"it has been replayed 3 times","target":"","forecast":"","canary":false`)
+	nothing := `{"items":[` + end(`"matched":0,"done":0,"refused":0,"failed":0,"missing":["a"]`)
+	for name, c := range map[string]struct {
+		answer string
+		args   []string
+		code   int
+		says   []string
+	}{
+		"done": {`{"items":[` + done + end(`"matched":1,"done":1,"refused":0,"failed":0,"missing":[]`), []string{"--id", "a", "--yes"}, 0,
+			[]string{"replayed ", "→ queue transfer.account-events", "absorbed as a duplicate", "1 replayed", "parked audit --run 6ba7"}},
+		"dry": {`{"items":[` + strings.Replace(done, "REPLAYED", "WOULD_REPLAY", 1) + end(`"matched":1,"done":1,"refused":0,"failed":0,"missing":[]`), nil, 0,
+			[]string{"would replay", "nothing was changed: 1 would be replayed. The same command with --yes does it."}},
+		"refused": {`{"items":[` + done + "," + no + end(`"matched":2,"done":1,"refused":1,"failed":0,"missing":[]`), []string{"--yes"}, 1,
+			[]string{"refused", "it has been replayed 3 times", "1 refused, 0 failed"}},
+		"missing":    {nothing, []string{"--id", "a", "--yes"}, 1, []string{"not in quarantine: a"}},
+		"nothing":    {strings.Replace(nothing, `"a"`, "", 1), []string{"--yes"}, 0, []string{"nothing in quarantine matches"}},
+		"stopped":    {`{"items":[` + done + end(`"matched":1,"done":1,"refused":0,"failed":0,"missing":[],"stopped":"the canary came back"`), []string{"--yes"}, 1, []string{"transfer has stopped early: the canary came back"}},
+		"broken off": {`{"items":[` + done, []string{"--yes"}, 1, []string{"replayed", "breaks off"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newParkedServices(t, map[string]string{"POST /admin/quarantine/replay": nothing}, map[string]string{"POST /admin/quarantine/replay": c.answer})
+			code, out, complaints := s.bank(t, append([]string{"replay", "--canary", "1", "--rate", "10"}, c.args...)...)
+			for _, wanted := range c.says {
+				if !strings.Contains(out+complaints, wanted) {
+					t.Errorf("%q is not in\n%s\n%s", wanted, out, complaints)
+				}
+			}
+			if code != c.code {
+				t.Errorf("exit code %d, want %d\n%s\n%s", code, c.code, out, complaints)
+			}
+			asked := s.asked[len(s.asked)-1]
+			if confirm := fmt.Sprintf(`"confirm":%v`, strings.Contains(strings.Join(c.args, " "), "--yes")); !strings.Contains(asked, confirm) || !strings.Contains(asked, `"canary":1`) {
+				t.Errorf("asked was %s", asked)
+			}
+			s.bank(t, append([]string{"replay", "--json"}, c.args...)...)
+		})
+	}
+}
+
+func TestParkedRefusals(t *testing.T) {
+	t.Parallel()
+	stranger := `{"status":400,"title":"Bad Request","errors":[{"field":"queue","message":"is not a quarantine queue of this service"}]}`
+	s := newParkedServices(t, map[string]string{"GET /admin/quarantine": stranger}, map[string]string{"GET /admin/quarantine": noItems})
+	if code, out, complaints := s.bank(t, "list", "--queue", "banking.dead-letters"); code != 0 || !strings.Contains(out, "nothing in quarantine matches") {
+		t.Errorf("a queue of one service only: %d %s %s", code, out, complaints)
+	}
+	if code, _, complaints := s.bank(t, "list", "--id", "a"); code != 1 || strings.Count(complaints, "Bad Request") != 1 {
+		t.Errorf("a refusal is exit code %d: %s", code, complaints)
+	}
+	s = newParkedServices(t, map[string]string{"GET /admin/quarantine": stranger}, map[string]string{"GET /admin/quarantine": stranger})
+	if code, _, complaints := s.bank(t, "list", "--queue", "nowhere"); code != 1 || !strings.Contains(complaints, `no service has a quarantine queue "nowhere"`) {
+		t.Errorf("a queue of nobody is exit code %d: %s", code, complaints)
+	}
+	if code, _, complaints := s.bank(t, "discard", "--yes"); code != 2 || !strings.Contains(complaints, "--because") {
+		t.Errorf("a discard without a reason is exit code %d: %s", code, complaints)
+	}
+	if code, _, complaints := s.bank(t, "audit", "nonsense"); code != 1 || !strings.Contains(complaints, "account/12") {
+		t.Errorf("a wrong entry is exit code %d: %s", code, complaints)
+	}
+}
