@@ -219,6 +219,7 @@ var checkScript string
 // check looks for what keeps people from using the page.
 func (p *tab) check(where string) {
 	p.Helper()
+	p.until("what moves has come to rest", "document.getAnimations().every((a) => a.effect.getTiming().iterations === Infinity || a.playState === 'finished')")
 	var found []string
 	p.eval(checkScript, &found)
 	if len(found) > 0 {

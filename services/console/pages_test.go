@@ -101,6 +101,46 @@ func TestATransferByKeyboard(t *testing.T) {
 	p.until("it is the page that was loaded", "window.loaded")
 }
 
+// A transfer's life is one timeline of what both services tell, attempts, waits, parking and replay among it.
+func TestALifeOverBothServices(t *testing.T) {
+	t.Parallel()
+	c := startLifelike(t)
+	event := func(second int, kind string, more document) document {
+		e := document{"at": fmt.Sprintf("2026-11-30T10:00:%02dZ", second), "kind": kind}
+		for name, value := range more {
+			e[name] = value
+		}
+		return e
+	}
+	c.transfer.say("GET /transfers/"+transfer+"/life", document{"transferId": transfer, "service": "transfer", "events": []document{
+		event(0, "ACCEPTED", nil),
+		event(0, "SENT", document{"type": "Transfers.Transfer.Requested", "messageId": "m1"}),
+		event(2, "FAILED", document{"attempt": 1, "class": "TIMEOUT", "detail": "the database is away", "queue": "transfer.account-events"}),
+		event(2, "WAITING", document{"nextDelayMs": 5000}),
+		event(12, "PARKED", document{"reason": "MAX_ATTEMPTS", "queue": "banking.dead-letters"}),
+		event(40, "REPLAYED", document{"by": "Grace (console)"}),
+		event(41, "HANDLED", document{"type": "Accounts.Account.Debited", "attempt": 2}),
+		event(41, "FACT", document{"detail": "DEBITED"}),
+	}})
+	c.account.say("GET /legs/"+transfer+"/life", document{"transferId": transfer, "service": "account", "events": []document{
+		event(1, "POSTED", document{"amountMinor": -2500, "accountId": alice}),
+	}})
+	p := c.openTab(t, wide, "#/transfers/"+transfer)
+	p.says("Posted −25.00 for Alice")
+	p.says("Replayed by Grace (console)")
+	var steps []string
+	p.eval("[...document.querySelectorAll('.life-step')].map((s) => s.querySelector('.life-text').innerText + ' / ' + s.querySelector('.life-service').innerText + ' / ' + (s.querySelector('.life-since')?.innerText || ''))", &steps)
+	want := []string{
+		"Accepted / transfer / ", "Sent Requested / transfer / +0 ms", "Posted −25.00 for Alice / account / +1 s", "Failed, attempt 1: timeout / transfer / +2 s",
+		"Waits 5 s before the next attempt / transfer / +2 s", "Given up, and parked / transfer / +12 s", "Replayed by Grace (console) / transfer / +40 s",
+		"Handled Debited, attempt 2 / transfer / +41 s", "Debited / transfer / +41 s",
+	}
+	if got := strings.Join(steps, "\n"); got != strings.Join(want, "\n") {
+		t.Errorf("the life is\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+	p.check("a life")
+}
+
 // tabTo presses Tab until the control of that name has the focus, and sees that the focus can be seen.
 func (p *tab) tabTo(name string) {
 	p.Helper()
