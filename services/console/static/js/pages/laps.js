@@ -46,7 +46,7 @@ export function laps(m) {
 
 function retryQueues() {
   const names = queues().map((q) => q.name).filter(isRetry);
-  return names.length === 1 ? names[0] : 'retry queues';
+  return names.length > 1 ? 'retry queues' : names[0] || eventsQueue + '.retry';
 }
 
 function inWords(m, attempts, onBroker, moved) {
