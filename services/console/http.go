@@ -35,7 +35,6 @@ func (a *api) register(e *echo.Echo) {
 		{"POST", "/api/transfers", a.transfer, "/transfers", []string{"transfers", "summary"}},
 		{"GET", "/api/transfers/:id", a.transfer, "/transfers/:id", nil},
 		{"GET", "/api/accounts", a.account, "/accounts", nil},
-		{"POST", "/api/accounts", a.account, "/accounts", []string{"accounts", "ledger"}},
 		{"GET", "/api/accounts/:id", a.account, "/accounts/:id", nil},
 		{"GET", "/api/accounts/:id/entries", a.account, "/accounts/:id/entries", nil},
 		{"POST", "/api/accounts/:id/freeze", a.account, "/accounts/:id/freeze", []string{"accounts", "account:"}},

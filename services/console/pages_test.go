@@ -141,6 +141,38 @@ func TestALifeOverBothServices(t *testing.T) {
 	p.check("a life")
 }
 
+// The same key again is the same transfer; with another body it is refused, in the service's words.
+func TestTheSameKeyAgain(t *testing.T) {
+	t.Parallel()
+	c := startLifelike(t)
+	keys := make(chan string, 2)
+	c.transfer.on("POST /transfers", func(w http.ResponseWriter, r *http.Request) {
+		keys <- r.Header.Get("Idempotency-Key")
+		w.Header().Set("Content-Type", "application/json")
+		if len(keys) == 2 {
+			w.Header().Set("Idempotency-Replayed", "true")
+		}
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = fmt.Fprintf(w, `{"id":%q,"status":"REQUESTED","amountMinor":100}`, transfer)
+	})
+	p := c.openTab(t, wide, "#/transfers")
+	p.says("In EUR; 975.00 are there.")
+	p.fill("Amount", "1")
+	p.eval("document.querySelector('.key').open = true; document.getElementById('keep-key').click()", nil)
+	p.click("Send")
+	p.says("Ended after")
+	p.click("New transfer")
+	p.click("Send")
+	p.says("The same answer as before")
+	if first, second := <-keys, <-keys; first == "" || first != second {
+		t.Errorf("sent with the keys %q and %q", first, second)
+	}
+	c.transfer.refuse("POST /transfers", http.StatusUnprocessableEntity, "This Idempotency-Key was used for another transfer.")
+	p.fill("Amount", "2")
+	p.click("Send")
+	p.says("This Idempotency-Key was used for another transfer.")
+}
+
 // tabTo presses Tab until the control of that name has the focus, and sees that the focus can be seen.
 func (p *tab) tabTo(name string) {
 	p.Helper()

@@ -23,7 +23,7 @@ export function transferForm(done) {
     field('Reference', reference),
     h('details', { class: 'key' }, h('summary', {}, 'Idempotency key'),
       h('div', { class: 'stack' }, field('Idempotency-Key', key, 'Sent twice with the same key, it is the same transfer. With another body, the key is refused.'),
-        h('label', { class: 'check' }, keep, ' keep this key for the next one'))),
+        h('label', { class: 'check' }, keep, ' keep this key, and what is filled in, for the next one'))),
     problem, answer, h('div', { class: 'actions' }, button));
   const element = card('New transfer', {}, form);
 
@@ -55,10 +55,14 @@ export function transferForm(done) {
       // The amount is put in as digits: a JavaScript number could not hold every one.
       const text = JSON.stringify(body).slice(0, -1) + `,"amountMinor":${exactly}}`;
       const { found: made, headers } = await exchange('POST', '/api/transfers', text, key.value ? { 'Idempotency-Key': key.value } : {});
-      if (!keep.checked) key.value = uuid();
-      if (headers.get('Idempotency-Replayed')) say(answer, 'The same answer as before: this key has made that transfer already, and no second one.');
-      else { sum.value = ''; reference.value = ''; }
-      done(made);
+      if (!keep.checked) {
+        key.value = uuid();
+        sum.value = '';
+        reference.value = '';
+      }
+      if (headers.get('Idempotency-Replayed')) {
+        put(answer, 'The same answer as before: this key has made ', h('a', { href: '#/transfers/' + made.id }, 'that transfer'), ' already, and makes no second one.');
+      } else done(made);
     } catch (wrong) {
       put(problem, problemText(wrong));
     } finally {

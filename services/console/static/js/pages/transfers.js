@@ -31,6 +31,7 @@ register({
     const box = card('Transfers', { level: 1, name: 'list' }, tabs.element, h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Transfers' }, table), nothing, more);
     place.append(h('div', { class: 'with-side' }, box, side));
     const rows = new Rows(body, (t) => t.id, (t) => row(t));
+    const form = transferForm((made) => { location.hash = '#/transfers/' + made.id; });
     let selected = null;
     let panel = null;
 
@@ -39,9 +40,8 @@ register({
         if (panel && selected === (id || null)) return true;
         selected = id || null;
         toggle(place.firstChild, 'detail', selected);
-        panel = selected ? transferLife(selected) : transferForm((made) => { location.hash = '#/transfers/' + made.id; });
+        panel = selected ? transferLife(selected) : form;
         put(side, panel.element);
-        if (selected) panel.element.querySelector('h2')?.focus?.();
         page.update();
         return true;
       },
