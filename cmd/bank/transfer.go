@@ -33,11 +33,17 @@ func (c *transferCreate) Run(ctx context.Context, to *endpoints, out *output) er
 	if c.Key == "" {
 		c.Key = uuid.NewString()
 	}
-	accepted, _, err := createTransfer(ctx, to.transfer(), *c)
+	accepted, replayed, err := createTransfer(ctx, to.transfer(), *c)
 	if err != nil {
 		return err
 	}
+	if replayed && !out.json {
+		fmt.Fprintln(out, "this key has asked for it before: the same transfer, not another one")
+	}
 	if c.Watch {
+		if !out.json {
+			fmt.Fprintln(out, "transfer", accepted.ID)
+		}
 		return (&transferWatch{ID: accepted.ID}).Run(ctx, to, out)
 	}
 	return printTransfer(out, accepted)
@@ -158,7 +164,7 @@ func stillOpen(t transfer, id string, limit time.Duration) error {
 }
 
 func factLine(f fact, since time.Time) string {
-	return fmt.Sprintf("  %8s  %-16s %s", "+"+f.At.Sub(since).Round(time.Millisecond).String(), f.Fact, f.MessageID)
+	return fmt.Sprintf("  %8s  %-16s message %s", "+"+f.At.Sub(since).Round(time.Millisecond).String(), f.Fact, f.MessageID)
 }
 
 func verdict(out *output, t transfer) string {
