@@ -143,7 +143,7 @@ func ofMessages(transfer uuid.UUID, said []Said, f found) (events []Event) {
 	waits := map[string]bool{}
 	for _, w := range f.waiting {
 		waits[w.MessageID] = true
-		event := Event{At: w.OccurredAt, Kind: Waiting, MessageID: w.MessageID, Type: w.Type, Detail: w.Error}
+		event := Event{At: w.OccurredAt, Kind: Waiting, MessageID: w.MessageID, Type: w.Type}
 		if w.Attempts > 0 {
 			event.Detail = fmt.Sprintf("%d publishings failed: %s", w.Attempts, w.Error)
 		}
