@@ -2,6 +2,8 @@ package life
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"example.com/banking/pkg/contract"
@@ -131,34 +133,38 @@ func ofAudit(e quarantine.Entry) []Event {
 	return []Event{event}
 }
 
-func note(detail, more string) string {
-	if detail == "" {
-		return more
-	}
-	return detail + "; " + more
+func note(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "; ")
 }
 
 // ofMessages are the messages that were said: those in the outbox wait, the others have been sent.
 func ofMessages(transfer uuid.UUID, said []Said, f found) (events []Event) {
+	saidAt := map[string]time.Time{}
+	for _, s := range said {
+		if s.At.IsZero() {
+			s.At = f.received[s.Answers] // zero still when that is forgotten: then nobody knows any more when
+		}
+		saidAt[MessageID(transfer, s.Type)] = s.At
+	}
 	waits := map[string]bool{}
 	for _, w := range f.waiting {
 		waits[w.MessageID] = true
 		event := Event{At: w.OccurredAt, Kind: Waiting, MessageID: w.MessageID, Type: w.Type}
+		if at := saidAt[w.MessageID]; at.After(event.At) {
+			event.At = at // which the message itself rounds down to milliseconds, to before its cause
+		}
 		if w.Attempts > 0 {
 			event.Detail = fmt.Sprintf("%d publishings failed: %s", w.Attempts, w.Error)
 		}
 		if w.SetAside {
-			event.Detail = "set aside; " + event.Detail
+			event.Detail = note("set aside", event.Detail)
 		}
 		events = append(events, event)
 	}
 	for _, s := range said {
-		event := Event{At: s.At, Kind: Sent, MessageID: MessageID(transfer, s.Type), Type: s.Type}
-		if event.At.IsZero() {
-			event.At = f.received[s.Answers]
-		}
-		if event.At.IsZero() || waits[event.MessageID] {
-			continue // nobody knows any more when, or it is told already
+		event := Event{Kind: Sent, MessageID: MessageID(transfer, s.Type), Type: s.Type}
+		if event.At = saidAt[event.MessageID]; event.At.IsZero() || waits[event.MessageID] {
+			continue
 		}
 		if !f.all {
 			event.Detail = "unless it is in the outbox, which holds too many messages to look at all of them"

@@ -119,7 +119,7 @@ func TestFailuresReplaysAndTheEnd(t *testing.T) {
 
 func TestMessagesAreSentOrWait(t *testing.T) {
 	t.Parallel()
-	waiting := outbox.Waiting{MessageID: MessageID(transfer, contract.TransferCreditRequested), Type: contract.TransferCreditRequested, OccurredAt: at(2)}
+	waiting := outbox.Waiting{MessageID: MessageID(transfer, contract.TransferCreditRequested), Type: contract.TransferCreditRequested, OccurredAt: at(2).Add(-time.Millisecond)}
 	refused := outbox.Waiting{MessageID: "else", Type: "T", OccurredAt: at(3), Attempts: 5, Error: "too large", SetAside: true}
 	answered := Hears(transfer, "q", contract.TransferCreditRequested)
 	told := Told{Said: []Said{
