@@ -65,13 +65,17 @@ func showLife(ctx context.Context, to *endpoints, id string, out *output) error 
 	if out.json {
 		return errors.Join(append(failures, out.document(whole))...)
 	}
-	fmt.Fprintf(out, "transfer %s\n", foreign(whole.TransferID))
+	fmt.Fprintf(out, "transfer %s", foreign(whole.TransferID))
+	if len(whole.Events) > 0 {
+		fmt.Fprintf(out, ", since %s", whole.Events[0].At.UTC().Format(time.RFC3339))
+	}
+	fmt.Fprintln(out)
 	rows := make([][]string, 0, len(whole.Events))
 	for _, e := range whole.Events {
 		since := e.At.Sub(whole.Events[0].At).Round(time.Millisecond)
-		rows = append(rows, []string{e.At.UTC().Format(time.RFC3339), "+" + since.String(), e.Service, e.Kind, foreign(e.what()), foreign(e.MessageID)})
+		rows = append(rows, []string{"+" + since.String(), e.Service, e.Kind, foreign(e.what()), foreign(e.MessageID)})
 	}
-	return errors.Join(append(failures, out.table([]string{"AT", "SINCE", "SERVICE", "EVENT", "WHAT", "MESSAGE"}, rows))...)
+	return errors.Join(append(failures, out.table([]string{"AT", "SERVICE", "EVENT", "WHAT", "MESSAGE"}, rows))...)
 }
 
 // what says on one line what happened.
@@ -83,8 +87,8 @@ func (e lifeEvent) what() string {
 		}
 	}
 	add(e.Type != "", "%s", e.Type)
-	add(e.Attempt > 0, "attempt %d", e.Attempt)
-	add(e.Class != "", "%s", e.Class)
+	add(e.Kind == "FAILED", "attempt %d", e.Attempt)
+	add(e.Kind == "FAILED", "%s", e.Class) // the parking that follows has the same
 	add(e.Kind == "ACCEPTED" || e.Kind == "POSTED", "%d minor units", e.AmountMinor)
 	add(e.Detail != "", "%s", short(e.Detail, 160))
 	add(e.Reason != "" && e.Kind == "DISCARDED", "because %s", e.Reason)
