@@ -42,6 +42,7 @@ type Config struct {
 	Pool       *pgxpool.Pool
 	Registerer prometheus.Registerer // default none
 	Logger     *slog.Logger          // default slog.Default()
+	StopGrace  time.Duration         // for what is left to write at the stop; default 1 s
 }
 
 // Journal writes attempts into the table attempts of a service's database.
@@ -50,6 +51,7 @@ type Journal struct {
 	log     *slog.Logger
 	metrics metrics
 	buffer  chan entry
+	grace   time.Duration
 	pause   time.Duration // after a failure
 }
 
@@ -67,8 +69,12 @@ func New(config Config) *Journal {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
+	if config.StopGrace <= 0 {
+		config.StopGrace = time.Second
+	}
 	return &Journal{
-		pool: config.Pool, log: config.Logger, metrics: newMetrics(config.Registerer), buffer: make(chan entry, buffered), pause: time.Second,
+		pool: config.Pool, log: config.Logger, metrics: newMetrics(config.Registerer), buffer: make(chan entry, buffered),
+		grace: config.StopGrace, pause: time.Second,
 	}
 }
 
@@ -103,18 +109,21 @@ func storable(text string, limit int) string {
 	return text
 }
 
-// Run writes until ctx ends, then for a second at most what is left, and returns nil. Start it before the consumers, so that it stops after
-// them.
+// Run writes until ctx ends, then what is left within the stop's grace, and returns nil. Start it before the consumers, so that it stops
+// after them.
 func (j *Journal) Run(ctx context.Context) error {
+	live, cancel := context.WithCancel(context.WithoutCancel(ctx)) // what is being written when ctx ends is written to its end
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(j.grace, cancel) })()
 	for {
 		select {
 		case <-ctx.Done():
-			j.finish()
+			j.finish(live)
 			return nil
 		case first := <-j.buffer:
 			batch := j.gather(first)
-			if !j.insist(ctx, batch) {
-				j.finish(batch...)
+			if !j.insist(ctx, live, batch) {
+				j.finish(live, batch...)
 				return nil
 			}
 			wait(ctx, time.Duration(len(batch))*time.Second/perSecond)
@@ -137,9 +146,9 @@ func (j *Journal) gather(batch ...entry) []entry {
 
 // insist writes a batch, and waits for a database that is away: attempts fail just then, and tell why. Meanwhile the buffer fills up. It
 // answers false when ctx ends before.
-func (j *Journal) insist(ctx context.Context, batch []entry) bool {
+func (j *Journal) insist(ctx, live context.Context, batch []entry) bool {
 	for {
-		err := j.writeSoon(ctx, batch)
+		err := j.writeSoon(live, batch)
 		switch class := retry.ClassOf(err); {
 		case err == nil:
 			return true
@@ -162,12 +171,10 @@ func (j *Journal) writeSoon(ctx context.Context, batch []entry) error {
 	return j.write(ctx, batch)
 }
 
-// finish writes what is left, while there is time.
-func (j *Journal) finish(batch ...entry) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
+// finish writes what is left, until live ends.
+func (j *Journal) finish(live context.Context, batch ...entry) {
 	for batch = j.gather(batch...); len(batch) > 0; batch = j.gather() {
-		if err := j.write(ctx, batch); err != nil {
+		if err := j.write(live, batch); err != nil {
 			j.drop(batch, fmt.Errorf("at the stop: %w", err))
 		}
 	}

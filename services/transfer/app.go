@@ -90,7 +90,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		StopGrace:  cfg.ShutdownGrace / 12,
 		Faults:     faults.Points(),
 	})
-	failures := journal.New(journal.Config{Pool: pool, Registerer: registry, Logger: log})
+	failures := journal.New(journal.Config{Pool: pool, Registerer: registry, Logger: log, StopGrace: cfg.ShutdownGrace / 30})
 	events, err := session.NewConsumer(messaging.ConsumerConfig{
 		Queue: contract.AccountEventsQueue,
 		Handler: inbox.Handler(inbox.Config[command]{
