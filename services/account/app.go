@@ -68,7 +68,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 	}
 	schema := service.NewSchema(pool, migrations, log)
 	faults := control.New(control.Config{On: bool(cfg.Faults), Pool: pool, Migrated: schema.Migrated(), Logger: log})
-	failures := journal.New(journal.Config{Pool: pool, Registerer: registry, Logger: log, StopGrace: cfg.ShutdownGrace / 30})
+	failures := journal.New(journal.Config{Pool: pool, Registerer: registry, Logger: log, StopGrace: cfg.ShutdownGrace / 60})
 	retention := janitor.Config{Pool: pool, Retention: cfg.InboxRetention, Logger: log}
 
 	// The broker, and the road out: what a transaction leaves in the outbox is relayed to the exchange.
@@ -88,7 +88,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 		AppID:      serviceName,
 		Logger:     log,
 		Registerer: registry,
-		StopGrace:  cfg.ShutdownGrace / 12,
+		StopGrace:  cfg.ShutdownGrace / 15,
 		Faults:     faults.Points(),
 	})
 

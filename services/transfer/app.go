@@ -87,10 +87,10 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		AppID:      serviceName,
 		Logger:     log,
 		Registerer: registry,
-		StopGrace:  cfg.ShutdownGrace / 12,
+		StopGrace:  cfg.ShutdownGrace / 15,
 		Faults:     faults.Points(),
 	})
-	failures := journal.New(journal.Config{Pool: pool, Registerer: registry, Logger: log, StopGrace: cfg.ShutdownGrace / 30})
+	failures := journal.New(journal.Config{Pool: pool, Registerer: registry, Logger: log, StopGrace: cfg.ShutdownGrace / 60})
 	events, err := session.NewConsumer(messaging.ConsumerConfig{
 		Queue: contract.AccountEventsQueue,
 		Handler: inbox.Handler(inbox.Config[command]{
