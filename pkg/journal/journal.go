@@ -22,11 +22,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The bounds. A row is 2 KB at most and 300 bytes as a rule.
+// The bounds. A row has little more than 2 KB at most.
 const (
 	buffered    = 2000 // attempts that wait to be written: the first four seconds of a flood
 	batchSize   = 100
-	perSecond   = 500 // rows written by one process: some 3 % of what its database can write
+	perSecond   = 500 // rows written by one process, so that a flood of failures leaves the database to the work
 	perMessage  = 50  // rows of one message that cost an attempt, and as many that cost none
 	perTransfer = 500 // rows of one transfer, whatever messages they are about
 
