@@ -60,10 +60,14 @@ func createTransfer(ctx context.Context, service *api, c transferCreate) (accept
 }
 
 type transferShow struct {
-	ID string `arg:"" help:"The transfer."`
+	ID   string `arg:"" help:"The transfer."`
+	Life bool   `help:"Everything that both services know of it: messages, failed attempts, quarantine, replays."`
 }
 
 func (c *transferShow) Run(ctx context.Context, to *endpoints, out *output) error {
+	if c.Life {
+		return showLife(ctx, to, c.ID, out)
+	}
 	shown, err := getTransfer(ctx, to.transfer(), c.ID)
 	if err != nil {
 		return err

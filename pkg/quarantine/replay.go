@@ -43,7 +43,7 @@ func (q *Quarantine) replay(c echo.Context) error {
 	}
 	defer h.release()
 
-	r := &replaying{run: newRun(c, actionReplay, ""), order: order, canary: order.Canary}
+	r := &replaying{run: newRun(c, ActionReplay, ""), order: order, canary: order.Canary}
 	r.work = work{
 		Quarantine: q, hold: h, stream: service.NewStream(c), filter: order.filter, began: r.run.began, confirm: order.Confirm,
 		prepare: r.prepare, carryOut: r.carryOut, checked: r.checked,
@@ -169,14 +169,14 @@ func (r *replaying) send(ctx context.Context, l *look, todo []*task) error {
 	if err := l.ackAll(sent); err != nil {
 		failure = errors.Join(failure, &brokerError{l.queue, err})
 		for _, t := range sent {
-			t.settle(outcomeUnknown, outcomeUnknown, "it was sent, but the broker may not have heard that it can leave the quarantine")
+			t.settle(OutcomeUnknown, OutcomeUnknown, "it was sent, but the broker may not have heard that it can leave the quarantine")
 		}
 	} else {
 		if err := r.crash(afterAck); err != nil {
 			return err
 		}
 		for _, t := range sent {
-			t.settle(outcomeDone, replayed, "")
+			t.settle(OutcomeDone, replayed, "")
 		}
 	}
 	err := r.hold.end(ctx, todo)
@@ -211,13 +211,13 @@ func (r *replaying) publish(ctx context.Context, todo []*task) (sent []*task, fa
 		case outcome == messaging.Acked:
 			sent = append(sent, t)
 		case outcome == messaging.Returned:
-			t.settle(outcomeFailed, outcomeFailed, "no queue took it: "+t.Target)
+			t.settle(OutcomeFailed, OutcomeFailed, "no queue took it: "+t.Target)
 		case outcome == messaging.Nacked:
-			t.settle(outcomeFailed, outcomeFailed, "the broker refused it: "+t.Target)
+			t.settle(OutcomeFailed, OutcomeFailed, "the broker refused it: "+t.Target)
 		case errors.As(err, &unfit) && len(todo) > unfit.Index && unfit.Index == i:
-			t.settle(outcomeFailed, outcomeFailed, "AMQP cannot carry it: "+unfit.Err.Error())
+			t.settle(OutcomeFailed, OutcomeFailed, "AMQP cannot carry it: "+unfit.Err.Error())
 		default:
-			t.settle(outcomeUnknown, outcomeUnknown, "the broker has not confirmed it; it may have been sent")
+			t.settle(OutcomeUnknown, OutcomeUnknown, "the broker has not confirmed it; it may have been sent")
 			failure = fmt.Errorf("publish: %w", err)
 		}
 	}

@@ -24,5 +24,9 @@ create table quarantine_audit (
     headers    json,
     properties json,
     body       bytea,
+    transfer_id uuid, -- null: the message names none
     check ((action = 'DISCARD') = (body is not null and because <> ''))
-);`
+);
+
+create index quarantine_audit_by_transfer on quarantine_audit (transfer_id) where transfer_id is not null;
+create index quarantine_audit_by_message on quarantine_audit (message_id);`
