@@ -20,8 +20,8 @@ const (
 // sooner would find the queue empty, and believe it.
 func (l *look) close() {
 	l.round()
-	if l.taken > 0 {
-		l.q.metrics.looked(l.queue, l.stamps())
+	if stamps := l.stamps(); len(stamps) > 0 || l.left() == 0 { // else nothing is known of those that were not reached
+		l.q.metrics.looked(l.queue, stamps)
 	}
 	err := l.giveBack()
 	if l.ch != nil {

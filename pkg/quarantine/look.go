@@ -166,6 +166,9 @@ func (l *look) take(ctx context.Context, n int) (*chunk, []*amqp.Delivery, error
 	if first {
 		l.q.metrics.looked(l.queue, l.stamps())
 	}
+	if err := l.count(l.ch); err != nil {
+		return nil, nil, &brokerError{l.queue, err}
+	}
 	return c, messages, nil
 }
 
@@ -248,18 +251,23 @@ func (c *chunk) ack(tasks []*task) error {
 			return err
 		}
 	}
-	left, err := waiting(c.ch, l.queue) // answered in order, so after the acks
-	if err != nil {
-		return err
-	}
-	c.held -= len(tasks)
 	for _, t := range tasks {
 		delete(c.since, t.delivery.DeliveryTag)
 	}
-	for _, other := range l.held {
-		left += other.held
+	c.held -= len(tasks)
+	return l.count(c.ch) // answered in order, so after the acks
+}
+
+// count tells the gauges how many messages there are now, in the queue and in hand.
+func (l *look) count(ch *amqp.Channel) error {
+	n, err := waiting(ch, l.queue)
+	if err != nil {
+		return err
 	}
-	l.q.metrics.counted(l.queue, left)
+	for _, c := range l.held {
+		n += c.held
+	}
+	l.q.metrics.counted(l.queue, n)
 	return nil
 }
 
