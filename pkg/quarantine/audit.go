@@ -22,10 +22,10 @@ const (
 	ActionReplay  = "REPLAY"
 	ActionDiscard = "DISCARD"
 
-	OutcomeStarted = "STARTED" // about to happen; for good, when the process died before it could say more
+	OutcomeStarted = "STARTED" // about to happen; for good, when the process died or the database went away before it could say more
 	OutcomeDone    = "DONE"    // the message has left the quarantine
 	OutcomeFailed  = "FAILED"  // nothing happened, it is where it was
-	OutcomeUnknown = "UNKNOWN" // it is where it was, and may have been sent as well
+	OutcomeUnknown = "UNKNOWN" // it may have been sent, by a replay; and may have left the quarantine
 )
 
 // run is one call that changes something.

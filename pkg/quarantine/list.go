@@ -68,6 +68,10 @@ func (q *Quarantine) list(c echo.Context) error {
 			wrong.Add("after", "must be the next of an earlier answer, with the same filter")
 		}
 	}
+	whole := c.QueryParam("whole")
+	if whole != "" && whole != "true" && whole != "false" {
+		wrong.Add("whole", "must be true or false")
+	}
 	if len(wrong) > 0 {
 		return service.BadRequest("The query is not acceptable.", wrong...)
 	}
@@ -79,7 +83,7 @@ func (q *Quarantine) list(c echo.Context) error {
 	}
 	defer h.release()
 
-	s := &lister{stream: service.NewStream(c), filter: f, now: time.Now(), after: after, skipping: paging}
+	s := &lister{stream: service.NewStream(c), filter: f, whole: whole == "true", now: time.Now(), after: after, skipping: paging}
 	for i, queue := range queues {
 		if err = s.queue(ctx, q, uint8(i), queue); err != nil || s.full {
 			break
@@ -106,6 +110,7 @@ func (q *Quarantine) list(c echo.Context) error {
 type lister struct {
 	stream   *service.Stream
 	filter   filter
+	whole    bool // with headers and bodies
 	now      time.Time
 	after    cursor
 	skipping bool // until the message of the cursor has been seen
@@ -128,11 +133,8 @@ func (s *lister) queue(ctx context.Context, q *Quarantine, number uint8, queue s
 	}
 	defer l.close()
 	s.end.Depth += l.depth
-	if l.depth > furthest {
-		s.end.Incomplete = fmt.Sprintf("%s holds %d messages; a look reaches the first %d", queue, l.depth, furthest)
-	}
 	seen := names{}
-	return l.each(ctx, l.depth, func(d *amqp.Delivery) (bool, error) {
+	err = l.each(ctx, func(d *amqp.Delivery) (bool, error) {
 		p := read(queue, d)
 		name, nth := seen.next(p)
 		here := cursor{number, nth, name}
@@ -148,13 +150,22 @@ func (s *lister) queue(ctx context.Context, q *Quarantine, number uint8, queue s
 			s.end.Next, s.full = &next, true
 			return false, nil
 		}
-		if err := s.stream.Item(p.Item); err != nil {
+		var item any = p.Item
+		if s.whole {
+			item = wholeOf(p)
+		}
+		if err := s.stream.Item(item); err != nil {
 			return false, errors.Join(errClient, err)
 		}
 		s.sent++
 		s.last = here
 		return true, nil
 	})
+	if errors.Is(err, errTooFar) {
+		s.end.Incomplete = l.tooFar()
+		return nil
+	}
+	return err
 }
 
 // plainReason is an error as a client may see it in an answer that is under way already.

@@ -117,13 +117,36 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// One look is enough to see several messages whole.
+func TestListOfWholeMessages(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.park(parkedEvent("a"), parkedEvent("twin"), amqp.Publishing{Body: []byte{0xff}, ReplyTo: "somewhere"}, parkedEvent("twin"))
+	type wholes struct {
+		Items []whole `json:"items"`
+		Next  *string `json:"next"`
+	}
+	all := decode[wholes](b, b.call("GET", "/admin/quarantine?whole=true", nil)).Items
+	if len(all) != 4 || all[0].Body == nil || *all[0].Body.Text != event("a") || all[0].Headers[messaging.HeaderOriginQueue] != work0 ||
+		all[2].Body.Base64 == nil || all[2].Properties.ReplyTo != "somewhere" || all[3].Key != "twin" || all[3].Copies != 0 {
+		t.Errorf("listed whole: %+v", all)
+	}
+	page := decode[wholes](b, b.call("GET", "/admin/quarantine?whole=true&id=twin&limit=1", nil))
+	if len(page.Items) != 1 || page.Items[0].Key != "twin" || page.Next == nil {
+		t.Errorf("the first page is %+v", page)
+	}
+	if bare := decode[wholes](b, b.call("GET", "/admin/quarantine?whole=false", nil)).Items; bare[0].Body != nil {
+		t.Errorf("listed with a body: %+v", bare[0])
+	}
+}
+
 func TestBadFiltersAreNamed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	for query, field := range map[string]string{
 		"?queue=nobody": "queue", "?class=TIMEOUTS": "class", "?reason=no+reason": "reason", "?olderThan=yesterday": "olderThan", "?olderThan=-1s": "olderThan",
 		"?limit=0": "limit", "?limit=100001": "limit", "?limit=many": "limit", "?limit=": "limit", "?id=": "id", "?after=x": "after",
-		"?ids=a": "ids", "?type=a&type=b": "type",
+		"?ids=a": "ids", "?whole=yes": "whole", "?type=a&type=b": "type",
 	} {
 		b.refusesField(b.call("GET", "/admin/quarantine"+query, nil), query, field)
 	}
@@ -140,6 +163,7 @@ func TestBadFiltersAreNamed(t *testing.T) {
 		b.refusesField(b.call("POST", "/admin/quarantine/discard", o), fmt.Sprint(o), field)
 	}
 	b.refusesField(b.call("POST", "/admin/quarantine/discard", order{"because": " \t"}), "blank", "because")
+	b.refusesField(b.call("POST", "/admin/quarantine/replay", order{"rate": 0.05}), "a slow rate", "rate")
 	for query, field := range map[string]string{"?limit=0": "limit", "?after=x": "after", "?run=x": "run", "?id=": "id"} {
 		b.refusesField(b.call("GET", "/admin/quarantine/audit"+query, nil), query, field)
 	}
@@ -298,29 +322,27 @@ func TestTenThousandMessages(t *testing.T) {
 	b.hasDepth(lot, n)
 }
 
-// The broker sends faster than a message is looked at, and the client library takes all that comes: without a pace a queue of large
-// bodies would be in memory as a whole.
+// Bodies of the largest size are never in memory all at once, not even when only the first is asked for, here or at the broker.
 func TestLargeBodiesAreNotInMemoryAtOnce(t *testing.T) {
 	b := newBench(t)
-	const n, size = 64, 1 << 20
+	b.transport = nil
+	const n, size = 96, 1 << 20
 	for i := range n {
-		large := parkedEvent(fmt.Sprintf("m-%02d", i))
-		large.Body = append(large.Body, bytes.Repeat([]byte(" "), size-len(large.Body))...)
-		b.park(large)
+		b.park(largeEvent(fmt.Sprintf("m-%03d", i), size))
 	}
 	l, err := b.q.look(t.Context(), lot)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.close()
 	var memory runtime.MemStats
 	var peak uint64
 	seen := 0
-	if err := l.each(t.Context(), l.depth, func(d *amqp.Delivery) (bool, error) {
-		runtime.GC() // slow, as a look may be; what is left is what somebody holds
-		runtime.ReadMemStats(&memory)
-		peak = max(peak, memory.HeapAlloc)
-		seen++
+	if err := l.each(t.Context(), func(d *amqp.Delivery) (bool, error) {
+		if seen++; seen%8 == 0 {
+			runtime.GC() // what is left is what somebody holds
+			runtime.ReadMemStats(&memory)
+			peak = max(peak, memory.HeapAlloc)
+		}
 		return len(d.Body) == size, nil
 	}); err != nil || seen != n {
 		t.Fatalf("%d seen, %v", seen, err)
@@ -329,4 +351,20 @@ func TestLargeBodiesAreNotInMemoryAtOnce(t *testing.T) {
 	if peak > n*size*2/3 {
 		t.Errorf("%d MiB were held at once, of %d", peak>>20, n)
 	}
+	l.close()
+	if l, err = b.q.look(t.Context(), lot); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.each(t.Context(), func(*amqp.Delivery) (bool, error) { return false, nil }); err != nil || l.taken > actable {
+		t.Errorf("to see the first, %d were taken, %v", l.taken, err)
+	}
+	l.close()
+	b.hasDepth(lot, n)
+}
+
+// largeEvent is a parked message with a body of so many bytes.
+func largeEvent(id string, size int) amqp.Publishing {
+	m := parkedEvent(id)
+	m.Body = append(m.Body, bytes.Repeat([]byte(" "), size-len(m.Body))...)
+	return m
 }
