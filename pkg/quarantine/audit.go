@@ -70,11 +70,7 @@ func (h *hold) start(ctx context.Context, r *run, work []*task) error {
 		queues[i], keys[i], ids[i], types[i] = t.Queue, storable(t.Key, 1<<10), storable(t.MessageID, 1<<10), storable(t.Type, 1<<10)
 		targets[i] = storable(t.Target, 1<<10)
 		if r.action == actionDiscard {
-			h, p, err := written(t.parked)
-			if err != nil {
-				return err
-			}
-			headers[i], properties[i], bodies[i] = &h, &p, append([]byte{}, t.delivery.Body...) // never null
+			headers[i], properties[i], bodies[i] = &t.headers, &t.properties, append([]byte{}, t.delivery.Body...) // never null
 		}
 	}
 	rows, err := h.conn.Query(ctx, startAuditSQL, r.id, r.action, r.operator, r.because, queues, keys, ids, types, targets, headers, properties, bodies)
@@ -234,11 +230,11 @@ func (q *Quarantine) showAudit(c echo.Context) error {
 func written(p *parked) (headers, properties string, err error) {
 	h, err := json.Marshal(plainTable(p.delivery.Headers), json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		return "", "", fmt.Errorf("write the audit: headers of %s: %w", p.Key, err)
+		return "", "", fmt.Errorf("headers: %w", err)
 	}
 	props, err := json.Marshal(propertiesOf(p.delivery), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		return "", "", fmt.Errorf("write the audit: properties of %s: %w", p.Key, err)
+		return "", "", fmt.Errorf("properties: %w", err)
 	}
 	return string(h), string(props), nil
 }

@@ -86,10 +86,10 @@ func (q *Quarantine) list(c echo.Context) error {
 		}
 	}
 	switch {
-	case err != nil && s.sent == 0:
-		return q.refuse(err, nil)
 	case err != nil && errors.Is(err, errClient):
 		return nil // nobody is left to be told
+	case err != nil && s.sent == 0:
+		return q.refuse(err, nil)
 	case err != nil:
 		s.end.Incomplete = plainReason(err)
 		q.Logger.WarnContext(ctx, "a list of the quarantine is incomplete", "error", err)
@@ -114,9 +114,6 @@ type lister struct {
 	last     cursor
 	end      listEnd
 }
-
-// errClient says that the client does not take the answer any more.
-var errClient = errors.New("the client is gone")
 
 func (s *lister) queue(ctx context.Context, q *Quarantine, number uint8, queue string) error {
 	if s.skipping && number < s.after.queue {
@@ -148,8 +145,13 @@ func (s *lister) queue(ctx context.Context, q *Quarantine, number uint8, queue s
 			s.end.Next, s.full = &next, true
 			return false, nil
 		}
-		if err := s.stream.Item(p.Item); err != nil {
-			return false, errors.Join(errClient, err)
+		told, err := q.tell(s.stream, p, p.Item)
+		if err != nil {
+			return false, err
+		}
+		if !told {
+			s.end.Incomplete = "a message cannot be told of; the service's log has it and the reason"
+			return true, nil
 		}
 		s.sent++
 		s.last = here

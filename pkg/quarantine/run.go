@@ -155,8 +155,8 @@ func (w *work) say(tasks []*task) error {
 		default:
 			w.summary.Failed++
 		}
-		if err := w.stream.Item(t.result()); err != nil {
-			return errors.Join(errClient, err)
+		if _, err := w.tell(w.stream, t.parked, t.result()); err != nil {
+			return err
 		}
 	}
 	return w.flush()
