@@ -129,10 +129,25 @@ func (e *Entry) fields() []any {
 		&e.Detail, &e.StartedAt, &e.EndedAt}
 }
 
-const listAuditSQL = `
-select ` + entryColumns + ` from quarantine_audit
-where ($1::bigint is null or id < $1) and ($2 = '' or key = $2) and ($3::uuid is null or run = $3)
-order by id desc limit $4`
+// listAuditSQL asks for no more than is wanted, so that a plan made once for all values still uses the index of what is looked up.
+func listAuditSQL(after *int64, key string, run uuid.NullUUID, limit int) (sql string, args []any) {
+	args = []any{limit}
+	conditions := "true"
+	where := func(condition string, value any) {
+		args = append(args, value)
+		conditions += fmt.Sprintf(" and %s $%d", condition, len(args))
+	}
+	if after != nil {
+		where("id <", *after)
+	}
+	if key != "" {
+		where("key =", key)
+	}
+	if run.Valid {
+		where("run =", run)
+	}
+	return "select " + entryColumns + " from quarantine_audit where " + conditions + " order by id desc limit $1", args
+}
 
 // listAudit answers the newest first. Its pages are found by id, so what happens meanwhile shifts nothing.
 func (q *Quarantine) listAudit(c echo.Context) error {
@@ -170,7 +185,8 @@ func (q *Quarantine) listAudit(c echo.Context) error {
 	if len(wrong) > 0 {
 		return service.BadRequest("The query is not acceptable.", wrong...)
 	}
-	rows, err := q.Pool.Query(c.Request().Context(), listAuditSQL, after, key, run, limit+1)
+	sql, args := listAuditSQL(after, key, run, limit+1)
+	rows, err := q.Pool.Query(c.Request().Context(), sql, args...)
 	if err != nil {
 		return err
 	}

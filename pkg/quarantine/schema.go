@@ -5,6 +5,7 @@ package quarantine
 // One row for each message that was replayed or discarded. It is written before anything happens to the message, with the outcome STARTED,
 // so that a process that dies half-way leaves a trace of what it was at. A discarded message is kept here whole: headers and
 // properties as JSON (type json, because jsonb cannot hold every character that a header can), the body byte for byte.
+// Rows are looked up by message and by run, newest first. They are kept for ever, on purpose: this is the record of who did what.
 const Schema = `
 create table quarantine_audit (
     id         bigint generated always as identity primary key,
@@ -25,4 +26,6 @@ create table quarantine_audit (
     properties json,
     body       bytea,
     check ((action = 'DISCARD') = (body is not null and because <> ''))
-);`
+);
+create index quarantine_audit_key on quarantine_audit (key, id);
+create index quarantine_audit_run on quarantine_audit (run, id);`
