@@ -94,6 +94,7 @@ type ran struct {
 	Refused int      `json:"refused"`
 	Failed  int      `json:"failed"`
 	Missing []string `json:"missing"`
+	All     bool     `json:"all"`
 	Stopped string   `json:"stopped"`
 }
 
