@@ -35,7 +35,7 @@ type filter struct {
 }
 
 // fields are the names that a filter has in a query.
-var fields = []string{"id", "queue", "reason", "class", "type", "olderThan", "limit", "after"}
+var fields = []string{"id", "queue", "reason", "class", "type", "olderThan", "limit", "after", "whole"}
 
 // filterOf reads a filter from the query.
 func (q *Quarantine) filterOf(c echo.Context) (filter, service.FieldErrors, error) {

@@ -68,6 +68,10 @@ func (q *Quarantine) list(c echo.Context) error {
 			wrong.Add("after", "must be the next of an earlier answer, with the same filter")
 		}
 	}
+	whole := c.QueryParam("whole")
+	if whole != "" && whole != "true" && whole != "false" {
+		wrong.Add("whole", "must be true or false")
+	}
 	if len(wrong) > 0 {
 		return service.BadRequest("The query is not acceptable.", wrong...)
 	}
@@ -79,7 +83,7 @@ func (q *Quarantine) list(c echo.Context) error {
 	}
 	defer h.release()
 
-	s := &lister{stream: service.NewStream(c), filter: f, now: time.Now(), after: after, skipping: paging}
+	s := &lister{stream: service.NewStream(c), filter: f, whole: whole == "true", now: time.Now(), after: after, skipping: paging}
 	for i, queue := range queues {
 		if err = s.queue(ctx, q, uint8(i), queue); err != nil || s.full {
 			break
@@ -106,6 +110,7 @@ func (q *Quarantine) list(c echo.Context) error {
 type lister struct {
 	stream   *service.Stream
 	filter   filter
+	whole    bool // with headers and bodies
 	now      time.Time
 	after    cursor
 	skipping bool // until the message of the cursor has been seen
@@ -145,7 +150,11 @@ func (s *lister) queue(ctx context.Context, q *Quarantine, number uint8, queue s
 			s.end.Next, s.full = &next, true
 			return false, nil
 		}
-		told, err := q.tell(s.stream, p, p.Item)
+		var item any = p.Item
+		if s.whole {
+			item = wholeOf(p)
+		}
+		told, err := q.tell(s.stream, p, item)
 		if err != nil {
 			return false, err
 		}

@@ -117,13 +117,36 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// One look is enough to see several messages whole.
+func TestListOfWholeMessages(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.park(parkedEvent("a"), parkedEvent("twin"), amqp.Publishing{Body: []byte{0xff}, ReplyTo: "somewhere"}, parkedEvent("twin"))
+	type wholes struct {
+		Items []whole `json:"items"`
+		Next  *string `json:"next"`
+	}
+	all := decode[wholes](b, b.call("GET", "/admin/quarantine?whole=true", nil)).Items
+	if len(all) != 4 || all[0].Body == nil || *all[0].Body.Text != event("a") || all[0].Headers[messaging.HeaderOriginQueue] != work0 ||
+		all[2].Body.Base64 == nil || all[2].Properties.ReplyTo != "somewhere" || all[3].Key != "twin" || all[3].Copies != 0 {
+		t.Errorf("listed whole: %+v", all)
+	}
+	page := decode[wholes](b, b.call("GET", "/admin/quarantine?whole=true&id=twin&limit=1", nil))
+	if len(page.Items) != 1 || page.Items[0].Key != "twin" || page.Next == nil {
+		t.Errorf("the first page is %+v", page)
+	}
+	if bare := decode[wholes](b, b.call("GET", "/admin/quarantine?whole=false", nil)).Items; bare[0].Body != nil {
+		t.Errorf("listed with a body: %+v", bare[0])
+	}
+}
+
 func TestBadFiltersAreNamed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	for query, field := range map[string]string{
 		"?queue=nobody": "queue", "?class=TIMEOUTS": "class", "?reason=no+reason": "reason", "?olderThan=yesterday": "olderThan", "?olderThan=-1s": "olderThan",
 		"?limit=0": "limit", "?limit=100001": "limit", "?limit=many": "limit", "?limit=": "limit", "?id=": "id", "?after=x": "after",
-		"?ids=a": "ids", "?type=a&type=b": "type",
+		"?ids=a": "ids", "?whole=yes": "whole", "?type=a&type=b": "type",
 	} {
 		b.refusesField(b.call("GET", "/admin/quarantine"+query, nil), query, field)
 	}

@@ -21,7 +21,7 @@ import (
 // whole is one message with everything in it.
 type whole struct {
 	Item
-	Copies     int            `json:"copies"` // messages under this name in the queue; this is the first
+	Copies     int            `json:"copies,omitzero"` // messages under this name in the queue, of which this is the first; not in a list
 	Headers    map[string]any `json:"headers"`
 	Deaths     []death        `json:"deaths"`
 	Properties properties     `json:"properties"`
@@ -90,7 +90,8 @@ func (q *Quarantine) show(c echo.Context) error {
 	if !slices.Contains(q.Queues, queue) {
 		return service.NotFound("This service has no quarantine queue of this name.")
 	}
-	ctx := c.Request().Context()
+	ctx, cancel := service.Unhurried(c) // a deep queue of a busy broker takes its time
+	defer cancel()
 	h, err := q.hold(ctx, []string{queue})
 	if err != nil {
 		return q.refuse(err, []string{queue})
@@ -139,6 +140,10 @@ func (q *Quarantine) refuse(err error, queues []string) error {
 		return busy(queues)
 	case errors.Is(err, context.Canceled): // the client has gone
 		return err
+	case errors.Is(err, service.ErrStopping):
+		return service.Unavailable("The service is stopping; try again.", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return service.Unavailable("The time for an answer has run out: the broker or the database is slow. Nothing has changed; try again.", err)
 	case errors.As(err, &broker):
 		return service.Unavailable("The broker is not available right now, or the queue is not there; /readyz has the reason.", err)
 	}
