@@ -3,6 +3,7 @@ package quarantine
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -84,6 +85,21 @@ func TestFilters(t *testing.T) {
 	} {
 		if got := strings.Join(b.list(query).keys(), " "); got != want {
 			t.Errorf("%s lists %q, want %q", query, got, want)
+		}
+	}
+}
+
+func TestListSaysWhichIDsNameNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.park(parkedEvent("a"), parkedEvent("b"))
+	sum := sha256.Sum256([]byte(event("b")))
+	digest := fmt.Sprintf("sha256:%X", sum[:8])
+	for query, want := range map[string]string{
+		"?id=a&id=nobody&id=" + digest: "nobody", "?id=a&id=b&class=TIMEOUT": "a b", "?id=nobody&id=a&id=b&limit=1": "", "?limit=1": "",
+	} {
+		if got := strings.Join(b.list(query).Missing, " "); got != want {
+			t.Errorf("%s misses %q, want %q", query, got, want)
 		}
 	}
 }
