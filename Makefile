@@ -17,7 +17,7 @@ TEST_FLAGS    ?=
 
 # Making an interesting input small would otherwise take most of that time.
 FUZZTIME      ?= 1m
-FUZZ          := go test -run '^$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 100x ./pkg/messaging -fuzz
+FUZZ          := go test -run '^$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 100x
 
 .DEFAULT_GOAL := help
 
@@ -43,9 +43,10 @@ test: install-test ## Run all tests with the race detector, on private servers
 
 .PHONY: fuzz
 fuzz: check-go ## Try hostile bodies and headers, each for FUZZTIME (1m)
-	$(FUZZ) '^FuzzDecode$$'
-	$(FUZZ) '^FuzzReadDeaths$$'
-	$(FUZZ) '^FuzzHeaders$$'
+	$(FUZZ) -fuzz '^FuzzDecode$$' ./pkg/messaging
+	$(FUZZ) -fuzz '^FuzzReadDeaths$$' ./pkg/messaging
+	$(FUZZ) -fuzz '^FuzzHeaders$$' ./pkg/messaging
+	$(FUZZ) -fuzz '^FuzzParked$$' ./pkg/quarantine
 
 .PHONY: test-rules
 test-rules: check-go ## Test the alert rules, also with promtool where it is installed

@@ -138,7 +138,7 @@ func printAccounts(out *output, accounts ...account) error {
 	}
 	rows := make([][]string, 0, len(accounts))
 	for _, a := range accounts {
-		rows = append(rows, []string{a.ID, a.Owner, a.Status, amount(a.BalanceMinor, a.Currency)})
+		rows = append(rows, []string{a.ID, foreign(a.Owner), a.Status, amount(a.BalanceMinor, a.Currency)})
 	}
 	return out.table([]string{"ACCOUNT", "OWNER", "STATUS", "BALANCE"}, rows)
 }

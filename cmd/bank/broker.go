@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"net/url"
 	"sort"
@@ -16,7 +15,6 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"example.com/banking/internal/invariants"
-	"example.com/banking/pkg/messaging"
 )
 
 // queue is what the management API knows of one queue. Its figures are a few seconds old.
@@ -142,71 +140,3 @@ func (b *broker) Queues(ctx context.Context) ([]invariants.Queue, error) {
 	}
 	return counted, nil
 }
-
-// Parked looks at the messages of a quarantine queue without taking them: each is fetched and none acknowledged, and closing the
-// channel puts them back in their order. Only as many are fetched as there were at the start.
-func (b *broker) Parked(ctx context.Context, name string, visit func(invariants.Parked)) error {
-	return b.peek(ctx, name, func(message amqp.Delivery) {
-		parked := invariants.Parked{Queue: name, Reason: messaging.ReadParked(message.Headers).Reason}
-		var body struct {
-			MessageID string `json:"messageId"`
-			Type      string `json:"type"`
-			Data      struct {
-				TransferID string `json:"transferId"`
-			} `json:"data"`
-		}
-		if json.Unmarshal(message.Body, &body) == nil {
-			parked.MessageID, parked.Type, parked.TransferID = body.MessageID, body.Type, body.Data.TransferID
-		}
-		visit(parked)
-	})
-}
-
-// peek shows every message that waits in a queue, and leaves them there. They are pushed, not asked for one by one: a wait for each
-// of 10,000 messages is half a minute, and meanwhile the quarantine looks empty to everybody else.
-func (b *broker) peek(ctx context.Context, name string, visit func(amqp.Delivery)) error {
-	conn, err := b.dial()
-	if err != nil {
-		return err
-	}
-	defer conn.Close() // gives back what was fetched
-	channel, err := conn.Channel()
-	if err != nil {
-		return err
-	}
-	waiting, err := b.depth(channel, name)
-	if err != nil {
-		return fmt.Errorf("counting queue %s: %w", name, err)
-	}
-	if waiting == 0 {
-		return nil
-	}
-	prefetch := int(waiting)
-	if prefetch > math.MaxUint16 {
-		prefetch = 0 // no limit
-	}
-	if err := channel.Qos(prefetch, 0, false); err != nil {
-		return fmt.Errorf("looking into queue %s: %w", name, err)
-	}
-	messages, err := channel.ConsumeWithContext(ctx, name, "bank", false, false, false, false, nil)
-	if err != nil {
-		return fmt.Errorf("looking into queue %s: %w", name, err)
-	}
-	for range waiting {
-		select {
-		case message, open := <-messages:
-			if !open {
-				return fmt.Errorf("looking into queue %s: the broker has ended it", name)
-			}
-			visit(message)
-		case <-time.After(peekPause):
-			return nil // somebody else was quicker with the rest
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-// peekPause is how long the next message of a queue may take to come. The broker pushes thousands in a second.
-const peekPause = 5 * time.Second

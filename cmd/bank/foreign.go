@@ -2,8 +2,11 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -31,6 +34,36 @@ func escaped(text string, lines bool) string {
 		text = text[size:]
 	}
 	return b.String()
+}
+
+// printableJSON passes JSON on to a terminal with the same care: what is not printable becomes an escape of JSON's own, so that the
+// document says what it said. JSON escapes the control characters of ASCII itself, but neither DEL nor those beyond ASCII.
+type printableJSON struct {
+	to   io.Writer
+	part []byte // the beginning of a character whose end has not come yet
+}
+
+func (w *printableJSON) Write(p []byte) (int, error) {
+	text := append(w.part, p...)
+	var b []byte
+	for len(text) > 0 && utf8.FullRune(text) {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r < 0x7f, r != utf8.RuneError && unicode.IsPrint(r):
+			b = append(b, text[:size]...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
+		default:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		}
+		text = text[size:]
+	}
+	w.part = slices.Clone(text)
+	if _, err := w.to.Write(b); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // short cuts text to so many characters.

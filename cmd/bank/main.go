@@ -89,7 +89,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.As(err, &exit):
 		return int(exit)
 	default:
-		_, _ = fmt.Fprintln(stderr, "bank:", err)
+		_, _ = fmt.Fprintln(stderr, "bank:", foreignLines(err.Error())) // which may quote somebody's text
 		return 1
 	}
 }

@@ -49,7 +49,7 @@ func (c *outboxList) Run(ctx context.Context, to *endpoints, out *output) error 
 	}
 	rows := make([][]string, 0, len(found))
 	for _, s := range found {
-		rows = append(rows, []string{s.Service, s.MessageID, s.Type, s.TransferID, fmt.Sprint(s.Attempts), s.Error})
+		rows = append(rows, []string{s.Service, foreign(s.MessageID), foreign(s.Type), foreign(s.TransferID), fmt.Sprint(s.Attempts), foreign(s.Error)})
 	}
 	return out.table([]string{"SERVICE", "MESSAGE", "TYPE", "TRANSFER", "ATTEMPTS", "ERROR"}, rows)
 }

@@ -21,7 +21,11 @@ type output struct {
 
 func newOutput(to io.Writer, asJSON bool) *output {
 	file, isFile := to.(*os.File)
-	return &output{Writer: to, json: asJSON, color: isFile && isatty.IsTerminal(file.Fd()) && os.Getenv("NO_COLOR") == ""}
+	isTerminal := isFile && isatty.IsTerminal(file.Fd())
+	if asJSON && isTerminal {
+		to = &printableJSON{to: to}
+	}
+	return &output{Writer: to, json: asJSON, color: isTerminal && os.Getenv("NO_COLOR") == ""}
 }
 
 // document writes one JSON document.

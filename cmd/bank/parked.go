@@ -8,9 +8,11 @@ import (
 	"net/url"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -26,29 +28,87 @@ type parkedCommand struct {
 
 // parkedFilter says which messages are meant.
 type parkedFilter struct {
-	ID        []string      `name:"id" sep:"none" help:"The body's messageId, or a sha256: key; may be repeated."`
-	Queue     string        `help:"Only of this queue: banking.dead-letters, or an account queue's name with _error behind it."`
-	Reason    string        `help:"Only these, e.g. MAX_ATTEMPTS, NOT_FOUND_AGED, VALIDATION, CRASH_LOOP, EXPIRED."`
-	Class     string        `help:"Only these: VALIDATION, INVARIANT, NOT_FOUND, CONFLICT, TIMEOUT, RATE_LIMITED or UNKNOWN."`
-	Type      string        `help:"Only of this message type."`
+	ID        []filled      `name:"id" sep:"none" help:"The body's messageId, or a sha256: key; may be repeated."`
+	Queue     filled        `help:"Only of this queue: banking.dead-letters, or an account queue's name with _error behind it."`
+	Reason    filled        `help:"Only these, e.g. MAX_ATTEMPTS, NOT_FOUND_AGED, VALIDATION, CRASH_LOOP, EXPIRED."`
+	Class     filled        `help:"Only these: VALIDATION, INVARIANT, NOT_FOUND, CONFLICT, TIMEOUT, RATE_LIMITED or UNKNOWN."`
+	Type      filled        `help:"Only of this message type."`
 	OlderThan time.Duration `help:"Only what has been parked for longer, e.g. 1h30m."`
 	Limit     int           `default:"100" help:"At most so many, 1 to 100000."`
 }
 
+// filled is a text that must not be empty where it is given: --queue "$Q" with an unset variable must not mean every queue.
+type filled string
+
+// Decode implements kong.MapperValue; it is not called for what is not given.
+func (f *filled) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("text", &text); err != nil {
+		return err
+	}
+	if strings.TrimSpace(text) == "" {
+		return errors.New("must not be empty; leave it out to mean every one")
+	}
+	*f = filled(text)
+	return nil
+}
+
+// narrow says whether the filter leaves anything out, the limit aside.
+func (f *parkedFilter) narrow() bool {
+	return len(f.ID) > 0 || f.Queue != "" || f.Reason != "" || f.Class != "" || f.Type != "" || f.OlderThan > 0
+}
+
+// parkedChange is what both verbs that change something have beside their filter.
+type parkedChange struct {
+	parkedFilter `embed:""`
+	All          bool `help:"Every message is meant, up to the limit. Needed with --yes where there is no filter."`
+	Yes          bool `help:"Do it. Without this nothing is changed."`
+}
+
+// check demands that whoever means every message says so.
+func (c *parkedChange) check() error {
+	switch {
+	case c.All && c.narrow():
+		return errors.New("--all and a filter exclude each other")
+	case c.Yes && !c.All && !c.narrow():
+		return errors.New("without a filter this means every message: narrow it, e.g. by --id or --queue, or say --all")
+	}
+	return nil
+}
+
+func (c *parkedChange) body(limit int) map[string]any {
+	body := c.parkedFilter.body(limit)
+	body["confirm"] = c.Yes
+	if c.All {
+		body["all"] = true
+	}
+	return body
+}
+
 func (f *parkedFilter) query(limit int) url.Values {
 	query := url.Values{"limit": {fmt.Sprint(limit)}}
-	for name, value := range map[string]string{"queue": f.Queue, "reason": f.Reason, "class": f.Class, "type": f.Type} {
+	for name, value := range map[string]filled{"queue": f.Queue, "reason": f.Reason, "class": f.Class, "type": f.Type} {
 		if value != "" {
-			query.Set(name, value)
+			query.Set(name, string(value))
 		}
 	}
 	if f.OlderThan != 0 {
 		query.Set("olderThan", f.OlderThan.String())
 	}
 	if len(f.ID) > 0 {
-		query["id"] = f.ID
+		query["id"] = f.ids()
 	}
 	return query
+}
+
+// ids are those that are asked for, each once.
+func (f *parkedFilter) ids() (ids []string) {
+	for _, id := range f.ID {
+		if !slices.Contains(ids, string(id)) {
+			ids = append(ids, string(id))
+		}
+	}
+	return ids
 }
 
 func (f *parkedFilter) body(limit int) map[string]any {
@@ -138,22 +198,31 @@ type parkedList struct {
 }
 
 func (c *parkedList) Run(ctx context.Context, to *endpoints, out *output) error {
-	rows := &parkedRows{out: out}
+	return c.list(ctx, to, &parkedRows{out: out})
+}
+
+// list shows what the services have. A name of which none has a message is an error, even when other messages are shown.
+func (f *parkedFilter) list(ctx context.Context, to *endpoints, rows *parkedRows) error {
+	var nowhere missing
 	var incomplete []string
-	err := c.eachKeeper(to, func(service *api) error {
-		if rows.shown >= c.Limit && rows.shown > 0 {
+	err := f.eachKeeper(to, func(service *api) error {
+		if rows.shown >= f.Limit && rows.shown > 0 {
 			rows.more = true
 			return nil
 		}
-		var end struct {
-			Next       *string `json:"next"`
-			Incomplete string  `json:"incomplete"`
+		var end parkedEnd
+		query := f.query(f.Limit - rows.shown)
+		if rows.whole {
+			query.Set("whole", "true")
 		}
-		err := service.stream(ctx, http.MethodGet, "/admin/quarantine?"+c.query(c.Limit-rows.shown).Encode(), nil, rows.show, &end, asAdmin(to)...)
+		err := service.stream(ctx, http.MethodGet, "/admin/quarantine?"+query.Encode(), nil, rows.show, &end, asAdmin(to)...)
 		if end.Incomplete != "" {
 			incomplete = append(incomplete, service.name+": "+end.Incomplete)
 		}
 		rows.more = rows.more || end.Next != nil
+		if err == nil {
+			nowhere.answered(end.Missing)
+		}
 		return err
 	})
 	if err == nil || rows.shown > 0 {
@@ -162,16 +231,58 @@ func (c *parkedList) Run(ctx context.Context, to *endpoints, out *output) error 
 	if len(incomplete) > 0 {
 		err = errors.Join(err, errors.New("the list is incomplete: "+foreign(strings.Join(incomplete, "; "))))
 	}
-	if err == nil && len(c.ID) > 0 && rows.shown == 0 {
-		err = errors.New("nothing of that name is in quarantine")
+	if err == nil && !rows.more {
+		err = nowhere.err(f.ids())
 	}
 	return err
+}
+
+// parkedEnd stands behind the items of a list.
+type parkedEnd struct {
+	Next       *string  `json:"next"`
+	Missing    []string `json:"missing"`
+	Incomplete string   `json:"incomplete"`
+}
+
+// missing counts how many services do not know an id. Only what none of them knows names nothing.
+type missing struct {
+	services int
+	by       map[string]int
+}
+
+func (m *missing) answered(ids []string) {
+	m.services++
+	for _, id := range ids {
+		if m.by == nil {
+			m.by = map[string]int{}
+		}
+		m.by[id]++
+	}
+}
+
+func (m *missing) everywhere(ids []string) []string {
+	nowhere := []string{}
+	for _, id := range ids {
+		if m.services > 0 && m.by[id] == m.services {
+			nowhere = append(nowhere, id)
+		}
+	}
+	return nowhere
+}
+
+func (m *missing) err(ids []string) error {
+	nowhere := m.everywhere(ids)
+	if len(nowhere) == 0 {
+		return nil
+	}
+	return fmt.Errorf("not in quarantine: %s", foreign(strings.Join(nowhere, ", ")))
 }
 
 // parkedRows prints messages as they come, in columns of fixed width: nobody waits for ten thousand rows to see the first. In JSON it is
 // one array.
 type parkedRows struct {
 	out   *output
+	whole bool // not in columns, but with everything in them
 	shown int
 	more  bool // there are others beyond the limit
 }
@@ -187,6 +298,17 @@ func (r *parkedRows) show(item jsontext.Value) error {
 		}
 		_, err := fmt.Fprintf(r.out, "%s  %s", separator, item)
 		return err
+	}
+	if r.whole {
+		var m wholeParked
+		if err := json.Unmarshal(item, &m); err != nil {
+			return err
+		}
+		if r.shown > 1 {
+			fmt.Fprintln(r.out)
+		}
+		m.print(r.out)
+		return nil
 	}
 	var m parkedMessage
 	if err := json.Unmarshal(item, &m); err != nil {
@@ -206,6 +328,7 @@ func (r *parkedRows) end() {
 		fmt.Fprintln(r.out, "[]")
 	case r.out.json:
 		fmt.Fprintln(r.out, "\n]")
+	case r.shown == 0 && r.whole: // which is an error, and said there
 	case r.shown == 0:
 		fmt.Fprintln(r.out, "nothing in quarantine matches")
 	case r.more:

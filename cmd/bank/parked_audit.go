@@ -14,9 +14,9 @@ import (
 )
 
 type parkedAudit struct {
-	Entry string `arg:"" optional:"" help:"One entry as a whole, e.g. account/12: with the message when it was discarded."`
-	ID    string `name:"id" help:"Only of the message of this id or sha256: key."`
-	RunID string `name:"run" help:"Only of this run."`
+	Entry filled `arg:"" optional:"" help:"One entry as a whole, e.g. account/12: with the message when it was discarded."`
+	ID    filled `name:"id" help:"Only of the message of this id or sha256: key."`
+	RunID filled `name:"run" help:"Only of this run."`
 	Limit int    `default:"100" help:"At most so many."`
 }
 
@@ -61,6 +61,9 @@ func (c *parkedAudit) Run(ctx context.Context, to *endpoints, out *output) error
 	}
 	slices.SortStableFunc(entries, func(a, b auditEntry) int { return b.StartedAt.Compare(a.StartedAt) })
 	entries = entries[:min(len(entries), c.Limit)]
+	if len(entries) == 0 && len(failures) == 0 && (c.ID != "" || c.RunID != "") {
+		failures = append(failures, fmt.Errorf("the audit has nothing of %s", foreign(strings.TrimSpace(string(c.ID)+" "+string(c.RunID)))))
+	}
 	if out.json {
 		return errors.Join(append(failures, out.document(entries))...)
 	}
@@ -83,9 +86,9 @@ func (c *parkedAudit) Run(ctx context.Context, to *endpoints, out *output) error
 // of is the newest of one service, page by page.
 func (c *parkedAudit) of(ctx context.Context, to *endpoints, service *api) (entries []auditEntry, err error) {
 	query := url.Values{}
-	for name, value := range map[string]string{"id": c.ID, "run": c.RunID} {
+	for name, value := range map[string]filled{"id": c.ID, "run": c.RunID} {
 		if value != "" {
-			query.Set(name, value)
+			query.Set(name, string(value))
 		}
 	}
 	for len(entries) < c.Limit {
@@ -107,7 +110,7 @@ func (c *parkedAudit) of(ctx context.Context, to *endpoints, service *api) (entr
 }
 
 func (c *parkedAudit) showEntry(ctx context.Context, to *endpoints, services []*api, out *output) error {
-	name, id, _ := strings.Cut(c.Entry, "/")
+	name, id, _ := strings.Cut(string(c.Entry), "/")
 	for _, service := range services {
 		if service.name != name {
 			continue

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,54 +13,61 @@ import (
 )
 
 type parkedReplay struct {
-	parkedFilter `embed:""`
+	parkedChange `embed:""`
 	To           string  `default:"queue" enum:"queue,exchange" help:"queue: only the one that failed; exchange: where it was first published to, all subscribers get it again."`
 	Canary       int     `help:"Replay so many first, and the others only if none of them comes back."`
 	Rate         float64 `default:"50" help:"Messages a second."`
 	Force        bool    `help:"Also what has been replayed three times and has come back each time."`
-	Yes          bool    `help:"Do it. Without this nothing is changed."`
 }
+
+// Validate implements kong.Validatable.
+func (c *parkedReplay) Validate() error { return c.check() }
 
 func (c *parkedReplay) Run(ctx context.Context, to *endpoints, out *output, term *terminal) error {
 	order := func(limit int) map[string]any {
 		body := c.body(limit)
-		body["to"], body["canary"], body["rate"], body["force"], body["confirm"] = c.To, min(c.Canary, limit), c.Rate, c.Force, c.Yes
+		body["to"], body["canary"], body["rate"], body["force"] = c.To, min(c.Canary, limit), c.Rate, c.Force
 		return body
 	}
-	return (&parkedRun{filter: &c.parkedFilter, path: "/admin/quarantine/replay", order: order, yes: c.Yes, verb: "replayed"}).run(ctx, to, out, term)
+	return (&parkedRun{filter: &c.parkedChange, path: "/admin/quarantine/replay", order: order, verb: "replayed"}).run(ctx, to, out, term)
 }
 
 type parkedDiscard struct {
-	parkedFilter `embed:""`
+	parkedChange `embed:""`
 	Because      string `required:"" help:"Why they may be thrown away; kept in the audit."`
-	Yes          bool   `help:"Do it. Without this nothing is changed."`
+}
+
+// Validate implements kong.Validatable.
+func (c *parkedDiscard) Validate() error {
+	if strings.TrimSpace(c.Because) == "" {
+		return errors.New("--because must not be empty: say why these messages may be thrown away")
+	}
+	return c.check()
 }
 
 func (c *parkedDiscard) Run(ctx context.Context, to *endpoints, out *output, term *terminal) error {
 	order := func(limit int) map[string]any {
 		body := c.body(limit)
-		body["because"], body["confirm"] = c.Because, c.Yes
+		body["because"] = c.Because
 		return body
 	}
-	return (&parkedRun{filter: &c.parkedFilter, path: "/admin/quarantine/discard", order: order, yes: c.Yes, verb: "discarded"}).run(ctx, to, out, term)
+	return (&parkedRun{filter: &c.parkedChange, path: "/admin/quarantine/discard", order: order, verb: "discarded"}).run(ctx, to, out, term)
 }
 
 // parkedRun is a replay or a discard over all services.
 type parkedRun struct {
-	filter *parkedFilter
+	filter *parkedChange
 	path   string
 	order  func(limit int) map[string]any
-	yes    bool
 	verb   string // "replayed", "discarded"
 
-	out      *output
-	term     *terminal
-	items    []jsontext.Value // for the JSON document
-	seen     int
-	told     time.Time // of the last sign of progress
-	answers  []parkedAnswer
-	missing  map[string]int // how many services do not know an id
-	services int            // that have answered
+	out     *output
+	term    *terminal
+	items   []jsontext.Value // for the JSON document
+	seen    int
+	told    time.Time // of the last sign of progress
+	answers []parkedAnswer
+	missing missing
 }
 
 // parkedAnswer is what a service says at the end of a run.
@@ -78,7 +84,7 @@ type parkedAnswer struct {
 }
 
 func (r *parkedRun) run(ctx context.Context, to *endpoints, out *output, term *terminal) error {
-	r.out, r.term, r.missing, r.told, r.items = out, term, map[string]int{}, time.Now(), []jsontext.Value{}
+	r.out, r.term, r.told, r.items = out, term, time.Now(), []jsontext.Value{}
 	if r.filter.Limit < 1 {
 		return errors.New("--limit must be at least 1")
 	}
@@ -96,10 +102,7 @@ func (r *parkedRun) run(ctx context.Context, to *endpoints, out *output, term *t
 			return err
 		}
 		r.answers = append(r.answers, answer)
-		r.services++
-		for _, id := range answer.Missing {
-			r.missing[id]++
-		}
+		r.missing.answered(answer.Missing)
 		stopped = answer.Stopped != ""
 		return nil
 	})
@@ -173,14 +176,12 @@ func (r *parkedRun) end(failure error) error {
 			wrong = append(wrong, fmt.Errorf("%s has stopped early: %s", a.Service, foreign(a.Stopped)))
 		}
 	}
-	missing := []string{}
-	for _, id := range slices.Compact(slices.Sorted(slices.Values(r.filter.ID))) {
-		if r.services > 0 && r.missing[id] == r.services && failure == nil {
-			missing = append(missing, id)
-		}
+	nowhere := []string{}
+	if failure == nil {
+		nowhere = r.missing.everywhere(r.filter.ids())
 	}
 	if r.out.json {
-		if err := r.out.document(map[string]any{"items": r.items, "services": r.answers, "missing": missing}); err != nil {
+		if err := r.out.document(map[string]any{"items": r.items, "services": r.answers, "missing": nowhere}); err != nil {
 			return err
 		}
 	} else {
@@ -189,25 +190,27 @@ func (r *parkedRun) end(failure error) error {
 	if total.Refused+total.Failed > 0 {
 		wrong = append(wrong, fmt.Errorf("%d refused, %d failed", total.Refused, total.Failed))
 	}
-	if len(missing) > 0 {
-		wrong = append(wrong, fmt.Errorf("not in quarantine: %s", foreign(strings.Join(missing, ", "))))
+	if len(nowhere) > 0 {
+		wrong = append(wrong, r.missing.err(nowhere))
 	}
 	return errors.Join(append(wrong, failure)...)
 }
 
 func (r *parkedRun) sumUp(total parkedAnswer) {
 	switch {
-	case r.services == 0:
+	case r.missing.services == 0:
 	case total.Matched == 0:
 		fmt.Fprintln(r.out, "nothing in quarantine matches")
-	case r.yes:
+	case r.filter.Yes:
 		fmt.Fprintf(r.out, "\n%d %s\n", total.Done, r.verb)
 		for _, a := range r.answers {
 			if a.Run != nil && a.Matched > 0 {
 				fmt.Fprintf(r.out, "audit: bank parked audit --run %s\n", *a.Run)
 			}
 		}
-	default:
+	case r.filter.narrow() || r.filter.All:
 		fmt.Fprintf(r.out, "\nnothing was changed: %d would be %s. The same command with --yes does it.\n", total.Done, r.verb)
+	default:
+		fmt.Fprintf(r.out, "\nnothing was changed: %d would be %s. There is no filter, so this is about every message: --all --yes does it.\n", total.Done, r.verb)
 	}
 }

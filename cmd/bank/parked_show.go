@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -18,14 +16,13 @@ import (
 )
 
 type parkedShow struct {
-	Name         []string `arg:"" optional:"" help:"The messages' ids or sha256: keys; the same as --id."`
+	Name         []filled `arg:"" optional:"" help:"The messages' ids or sha256: keys; the same as --id."`
 	parkedFilter `embed:""`
 }
 
 // wholeParked is one quarantined message with everything in it.
 type wholeParked struct {
 	parkedMessage
-	Copies  int                       `json:"copies"`
 	Headers map[string]jsontext.Value `json:"headers"`
 	Deaths  []struct {
 		Queue       string     `json:"queue"`
@@ -49,55 +46,9 @@ type parkedBody struct {
 
 func (c *parkedShow) Run(ctx context.Context, to *endpoints, out *output) error {
 	c.ID = append(c.ID, c.Name...)
-	var documents []jsontext.Value
-	err := c.eachKeeper(to, func(service *api) error {
-		// A name may stand in several queues, and in one more than once: each is asked for where it is.
-		type place struct{ queue, key string }
-		var places []place
-		note := func(item jsontext.Value) error {
-			var m parkedMessage
-			err := json.Unmarshal(item, &m)
-			if p := (place{m.Queue, m.Key}); !slices.Contains(places, p) {
-				places = append(places, p)
-			}
-			return err
-		}
-		var rest struct{}
-		if err := service.stream(ctx, http.MethodGet, "/admin/quarantine?"+c.query(c.Limit).Encode(), nil, note, &rest, asAdmin(to)...); err != nil {
-			return err
-		}
-		for _, p := range places {
-			var document jsontext.Value
-			path := "/admin/quarantine/" + url.PathEscape(p.queue) + "/" + url.PathEscape(p.key)
-			_, err := service.do(ctx, http.MethodGet, path, nil, &document, asAdmin(to)...)
-			if refusedWith(err, http.StatusNotFound) {
-				continue // it has left since
-			}
-			if err != nil {
-				return err
-			}
-			documents = append(documents, document)
-		}
-		return nil
-	})
-	if out.json {
-		if documents == nil {
-			documents = []jsontext.Value{}
-		}
-		err = errors.Join(err, out.document(documents))
-	} else {
-		for i, document := range documents {
-			if i > 0 {
-				fmt.Fprintln(out)
-			}
-			var m wholeParked
-			if wrong := json.Unmarshal(document, &m); wrong != nil {
-				return wrong
-			}
-			m.print(out)
-		}
-	}
-	if err == nil && len(documents) == 0 {
+	rows := &parkedRows{out: out, whole: true}
+	err := c.list(ctx, to, rows)
+	if err == nil && rows.shown == 0 {
 		return errors.New("nothing in quarantine matches")
 	}
 	return err
@@ -124,9 +75,6 @@ func (m *wholeParked) print(out *output) {
 	}
 	if m.ReplayCount > 0 {
 		line("replayed", fmt.Sprintf("%d times so far", m.ReplayCount))
-	}
-	if m.Copies > 1 {
-		line("copies", fmt.Sprintf("%d in this queue; the first is shown", m.Copies))
 	}
 	if len(m.Deaths) > 0 {
 		fmt.Fprintln(out, "\nlaps, as the broker counted them")

@@ -57,16 +57,16 @@ func (s *parkedServices) bank(t *testing.T, args ...string) (code int, out, comp
 	return code, stdout.String(), stderr.String()
 }
 
-const noItems = `{"items":[],"next":null,"depth":0}`
+const noItems = `{"items":[],"next":null,"depth":0,"missing":[]}`
 
 func TestParkedListAndShow(t *testing.T) {
 	t.Parallel()
-	whole := item("banking.dead-letters", "a/b", `,"copies":2,"headers":{"x":"\u009b31m","n":{"deep":[1]}},"deaths":[{"queue":"q","reason":"rejected","count":2,
+	// What a show asks for, answered to a list as well: it has all that a list has.
+	whole := item("banking.dead-letters", "a/b", `,"headers":{"x":"\u009b31m","n":{"deep":[1]}},"deaths":[{"queue":"q","reason":"rejected","count":2,
 "firstAt":null,"exchange":"e","routingKeys":["k"]}],"properties":{"appId":"account"},"exchange":"","routingKey":"k","body":{"size":9,"text":"{\"a\":\"\u009b2J\u202e\"}"}`)
-	s := newParkedServices(t, map[string]string{"GET /admin/quarantine": noItems}, map[string]string{
-		"GET /admin/quarantine":                            `{"items":[` + item("banking.dead-letters", "a/b", "") + "\n," + item("banking.dead-letters", "c", "") + `],"next":null,"depth":2}`,
-		"GET /admin/quarantine/banking.dead-letters/a%2Fb": whole,
-		"GET /admin/quarantine/banking.dead-letters/c":     item("banking.dead-letters", "c", `,"copies":1,"headers":{},"deaths":[],"properties":{},"exchange":"","routingKey":"","body":{"size":3,"base64":"/wAb"}`),
+	bytes := item("banking.dead-letters", "c", `,"headers":{},"deaths":[],"properties":{},"exchange":"","routingKey":"","body":{"size":3,"base64":"/wAb"}`)
+	s := newParkedServices(t, map[string]string{"GET /admin/quarantine": strings.Replace(noItems, "[]}", `["a,b","nobody"]}`, 1)}, map[string]string{
+		"GET /admin/quarantine": `{"items":[` + whole + "\n," + bytes + `],"next":null,"depth":2,"missing":["nobody"]}`,
 	})
 	code, out, complaints := s.bank(t, "list", "--older-than", "90m", "--id", "a,b", "--class", "NOT_FOUND")
 	if code != 0 || strings.Count(out, "\n") != 3 || !strings.Contains(out, "MAX_ATTEMPTS") || !strings.Contains(out, `bad\x1b]0;pwned\x07 \u202etxt`) {
@@ -79,8 +79,9 @@ func TestParkedListAndShow(t *testing.T) {
 	if code, out, _ = s.bank(t, "list", "--json"); code != 0 || json.Unmarshal([]byte(out), &listed) != nil || len(listed) != 2 {
 		t.Errorf("exit code %d, in JSON it is\n%s", code, out)
 	}
+	s.asked = nil
 	code, out, complaints = s.bank(t, "show", "a/b")
-	for _, wanted := range []string{"2 × rejected out of q", `x: \u009b31m`, `n: {"deep":[1]}`, "appId: account", "2 in this queue", `\u009b2J\u202e`, "the same, indented\n{\n"} {
+	for _, wanted := range []string{"2 × rejected out of q", `x: \u009b31m`, `n: {"deep":[1]}`, "appId: account", `\u009b2J\u202e`, "the same, indented\n{\n"} {
 		if !strings.Contains(out, wanted) {
 			t.Errorf("%q is not in\n%s\n%s", wanted, out, complaints)
 		}
@@ -90,6 +91,17 @@ func TestParkedListAndShow(t *testing.T) {
 	}
 	if code != 0 || strings.ContainsAny(out, "\x1b\u009b\u202e\x07") {
 		t.Errorf("exit code %d; shown to the terminal was %q", code, out)
+	}
+	if len(s.asked) != 2 || !strings.Contains(s.asked[1], "id=a%2Fb&limit=100&whole=true") {
+		t.Errorf("asked were %q", s.asked)
+	}
+	for _, verb := range []string{"list", "show"} {
+		if code, out, complaints = s.bank(t, verb, "--id", "a,b", "--id", "nobody"); code != 1 || !strings.HasSuffix(complaints, "not in quarantine: nobody\n") {
+			t.Errorf("%s: exit code %d %q", verb, code, complaints)
+		}
+		if !strings.Contains(out, "a/b") || !strings.Contains(out, "MAX_ATTEMPTS") {
+			t.Errorf("%s shows %s", verb, out)
+		}
 	}
 }
 
@@ -110,13 +122,15 @@ func TestParkedRuns(t *testing.T) {
 		"done": {`{"items":[` + done + end(`"matched":1,"done":1,"refused":0,"failed":0,"missing":[]`), []string{"--id", "a", "--yes"}, 0,
 			[]string{"replayed ", "→ queue transfer.account-events", "absorbed as a duplicate", "1 replayed", "parked audit --run 6ba7"}},
 		"dry": {`{"items":[` + strings.Replace(done, "REPLAYED", "WOULD_REPLAY", 1) + end(`"matched":1,"done":1,"refused":0,"failed":0,"missing":[]`), nil, 0,
-			[]string{"would replay", "nothing was changed: 1 would be replayed. The same command with --yes does it."}},
-		"refused": {`{"items":[` + done + "," + no + end(`"matched":2,"done":1,"refused":1,"failed":0,"missing":[]`), []string{"--yes"}, 1,
+			[]string{"would replay", "nothing was changed: 1 would be replayed. There is no filter, so this is about every message: --all --yes does it."}},
+		"dry, narrow": {`{"items":[` + strings.Replace(done, "REPLAYED", "WOULD_REPLAY", 1) + end(`"matched":1,"done":1,"refused":0,"failed":0,"missing":[]`), []string{"--id", "a"}, 0,
+			[]string{"nothing was changed: 1 would be replayed. The same command with --yes does it."}},
+		"refused": {`{"items":[` + done + "," + no + end(`"matched":2,"done":1,"refused":1,"failed":0,"missing":[]`), []string{"--class", "NOT_FOUND", "--yes"}, 1,
 			[]string{"refused", "it has been replayed 3 times", "1 refused, 0 failed"}},
 		"missing":    {nothing, []string{"--id", "a", "--yes"}, 1, []string{"not in quarantine: a"}},
-		"nothing":    {strings.Replace(nothing, `"a"`, "", 1), []string{"--yes"}, 0, []string{"nothing in quarantine matches"}},
-		"stopped":    {`{"items":[` + done + end(`"matched":1,"done":1,"refused":0,"failed":0,"missing":[],"stopped":"the canary came back"`), []string{"--yes"}, 1, []string{"transfer has stopped early: the canary came back"}},
-		"broken off": {`{"items":[` + done, []string{"--yes"}, 1, []string{"replayed", "breaks off"}},
+		"nothing":    {strings.Replace(nothing, `"a"`, "", 1), []string{"--all", "--yes"}, 0, []string{"nothing in quarantine matches"}},
+		"stopped":    {`{"items":[` + done + end(`"matched":1,"done":1,"refused":0,"failed":0,"missing":[],"stopped":"the canary came back"`), []string{"--class", "NOT_FOUND", "--yes"}, 1, []string{"transfer has stopped early: the canary came back"}},
+		"broken off": {`{"items":[` + done, []string{"--class", "NOT_FOUND", "--yes"}, 1, []string{"replayed", "breaks off"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -153,8 +167,46 @@ func TestParkedRefusals(t *testing.T) {
 	if code, _, complaints := s.bank(t, "list", "--queue", "nowhere"); code != 1 || !strings.Contains(complaints, `no service has a quarantine queue "nowhere"`) {
 		t.Errorf("a queue of nobody is exit code %d: %s", code, complaints)
 	}
+	s.asked = nil
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"discard", "--queue", "", "--because", "x", "--yes"}, "--queue: must not be empty"},
+		{[]string{"discard", "--type=", "--because", "x"}, "--type: must not be empty"},
+		{[]string{"replay", "--id", "", "--yes"}, "--id: must not be empty"},
+		{[]string{"replay", "--reason", " "}, "--reason: must not be empty"},
+		{[]string{"list", "--class", ""}, "--class: must not be empty"},
+		{[]string{"list", "--older-than", ""}, "--older-than"},
+		{[]string{"show", ""}, "must not be empty"},
+		{[]string{"audit", "--id", ""}, "--id: must not be empty"},
+		{[]string{"audit", "--run", ""}, "--run: must not be empty"},
+		{[]string{"discard", "--id", "a", "--because", " "}, "--because must not be empty"},
+		{[]string{"discard", "--because", "x", "--yes"}, "say --all"},
+		{[]string{"replay", "--older-than", "0s", "--yes"}, "say --all"},
+		{[]string{"replay", "--all", "--id", "a", "--yes"}, "exclude each other"},
+	} {
+		if code, _, complaints := s.bank(t, c.args...); code != 2 || !strings.Contains(complaints, c.says) {
+			t.Errorf("%q: exit code %d: %s, want %q", c.args, code, complaints, c.says)
+		}
+	}
+	if s.asked != nil {
+		t.Errorf("asked were %q", s.asked)
+	}
 	if code, _, complaints := s.bank(t, "discard", "--yes"); code != 2 || !strings.Contains(complaints, "--because") {
 		t.Errorf("a discard without a reason is exit code %d: %s", code, complaints)
+	}
+	nothing := map[string]string{"GET /admin/quarantine/audit": `{"items":[],"next":null}`,
+		"POST /admin/quarantine/discard": `{"items":[],"dryRun":false,"run":null,"matched":0,"done":0,"refused":0,"failed":0,"missing":[],"all":true}`}
+	s = newParkedServices(t, nothing, nothing)
+	if code, _, complaints := s.bank(t, "audit", "--id", "nobody"); code != 1 || !strings.Contains(complaints, "the audit has nothing of nobody") {
+		t.Errorf("an audit of nothing is exit code %d: %s", code, complaints)
+	}
+	if code, out, complaints := s.bank(t, "audit"); code != 0 {
+		t.Errorf("an empty audit is exit code %d: %s%s", code, out, complaints)
+	}
+	if code, _, complaints := s.bank(t, "discard", "--all", "--because", "x", "--yes"); code != 0 || !strings.Contains(s.asked[len(s.asked)-1], `"all":true`) {
+		t.Errorf("everything discarded is exit code %d: %s, asked were %q", code, complaints, s.asked)
 	}
 	if code, _, complaints := s.bank(t, "audit", "nonsense"); code != 1 || !strings.Contains(complaints, "account/12") {
 		t.Errorf("a wrong entry is exit code %d: %s", code, complaints)

@@ -46,7 +46,7 @@ func verify(ctx context.Context, to *endpoints, wait time.Duration) (invariants.
 	if err != nil {
 		return invariants.Report{}, err
 	}
-	sources := invariants.Sources{Broker: b}
+	sources := invariants.Sources{Broker: newQuarantines(b, to)}
 	for _, database := range []struct {
 		name string
 		url  string
@@ -61,17 +61,16 @@ func verify(ctx context.Context, to *endpoints, wait time.Duration) (invariants.
 	}
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
-	again := time.NewTicker(250 * time.Millisecond)
-	defer again.Stop()
-	for {
+	// To look into a quarantine is in the way of others who want to, so it is done less and less often.
+	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		report, err := invariants.Verify(ctx, sources)
-		if err != nil || report.OK && report.Quiet {
+		if err != nil && !errors.Is(err, errOccupied) || err == nil && report.OK && report.Quiet {
 			return report, err
 		}
 		select {
-		case <-again.C:
+		case <-time.After(pause):
 		case <-deadline.C:
-			return report, nil
+			return report, err
 		case <-ctx.Done():
 			return report, ctx.Err()
 		}
@@ -89,10 +88,10 @@ func printReport(out *output, report invariants.Report) {
 		}
 		fmt.Fprintf(out, "%s  %-13s %s\n", mark, check.Name, check.Promise)
 		if check.Detail != "" {
-			fmt.Fprintf(out, "            %s\n", out.faint(check.Detail))
+			fmt.Fprintf(out, "            %s\n", out.faint(foreign(check.Detail)))
 		}
 		for _, offender := range check.Offenders {
-			fmt.Fprintf(out, "            ! %s\n", offender)
+			fmt.Fprintf(out, "            ! %s\n", foreign(offender))
 		}
 		if more := check.Broken - len(check.Offenders); more > 0 {
 			fmt.Fprintf(out, "            ! and %d more\n", more)

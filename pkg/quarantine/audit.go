@@ -72,11 +72,7 @@ func (h *hold) start(ctx context.Context, r *run, work []*task) error {
 		targets[i] = storable(t.Target, 1<<10)
 		transfers[i].UUID, transfers[i].Valid = contract.ParseID(t.TransferID)
 		if r.action == ActionDiscard {
-			h, p, err := written(t.parked)
-			if err != nil {
-				return err
-			}
-			headers[i], properties[i], bodies[i] = &h, &p, append([]byte{}, t.delivery.Body...) // never null
+			headers[i], properties[i], bodies[i] = &t.headers, &t.properties, append([]byte{}, t.delivery.Body...) // never null
 		}
 	}
 	rows, err := h.conn.Query(ctx, startAuditSQL, r.id, r.action, r.operator, r.because, queues, keys, ids, types, targets, headers, properties, bodies, transfers)
@@ -135,10 +131,25 @@ func (e *Entry) fields() []any {
 		&e.Detail, &e.StartedAt, &e.EndedAt}
 }
 
-const listAuditSQL = `
-select ` + entryColumns + ` from quarantine_audit
-where ($1::bigint is null or id < $1) and ($2 = '' or key = $2) and ($3::uuid is null or run = $3)
-order by id desc limit $4`
+// listAuditSQL asks for no more than is wanted, so that a plan made once for all values still uses the index of what is looked up.
+func listAuditSQL(after *int64, key string, run uuid.NullUUID, limit int) (sql string, args []any) {
+	args = []any{limit}
+	conditions := "true"
+	where := func(condition string, value any) {
+		args = append(args, value)
+		conditions += fmt.Sprintf(" and %s $%d", condition, len(args))
+	}
+	if after != nil {
+		where("id <", *after)
+	}
+	if key != "" {
+		where("key =", key)
+	}
+	if run.Valid {
+		where("run =", run)
+	}
+	return "select " + entryColumns + " from quarantine_audit where " + conditions + " order by id desc limit $1", args
+}
 
 // listAudit answers the newest first. Its pages are found by id, so what happens meanwhile shifts nothing.
 func (q *Quarantine) listAudit(c echo.Context) error {
@@ -176,7 +187,8 @@ func (q *Quarantine) listAudit(c echo.Context) error {
 	if len(wrong) > 0 {
 		return service.BadRequest("The query is not acceptable.", wrong...)
 	}
-	rows, err := q.Pool.Query(c.Request().Context(), listAuditSQL, after, key, run, limit+1)
+	sql, args := listAuditSQL(after, key, run, limit+1)
+	rows, err := q.Pool.Query(c.Request().Context(), sql, args...)
 	if err != nil {
 		return err
 	}
@@ -236,11 +248,11 @@ func (q *Quarantine) showAudit(c echo.Context) error {
 func written(p *parked) (headers, properties string, err error) {
 	h, err := json.Marshal(plainTable(p.delivery.Headers), json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		return "", "", fmt.Errorf("write the audit: headers of %s: %w", p.Key, err)
+		return "", "", fmt.Errorf("headers: %w", err)
 	}
 	props, err := json.Marshal(propertiesOf(p.delivery), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		return "", "", fmt.Errorf("write the audit: properties of %s: %w", p.Key, err)
+		return "", "", fmt.Errorf("properties: %w", err)
 	}
 	return string(h), string(props), nil
 }

@@ -66,10 +66,11 @@ func decode[T any](b *bench, a answer) (v T) {
 
 // listed is a list as a client reads it.
 type listed struct {
-	Items      []Item  `json:"items"`
-	Next       *string `json:"next"`
-	Depth      int     `json:"depth"`
-	Incomplete string  `json:"incomplete"`
+	Items      []Item   `json:"items"`
+	Next       *string  `json:"next"`
+	Depth      int      `json:"depth"`
+	Missing    []string `json:"missing"`
+	Incomplete string   `json:"incomplete"`
 }
 
 func (b *bench) list(query string) listed {
@@ -94,6 +95,7 @@ type ran struct {
 	Refused int      `json:"refused"`
 	Failed  int      `json:"failed"`
 	Missing []string `json:"missing"`
+	All     bool     `json:"all"`
 	Stopped string   `json:"stopped"`
 }
 

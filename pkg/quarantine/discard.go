@@ -65,6 +65,11 @@ func (d *discarding) carryOut(ctx context.Context, c *chunk, tasks []*task) erro
 
 // remove writes the messages down, and only then lets the broker forget them.
 func (d *discarding) remove(ctx context.Context, c *chunk, todo []*task) error {
+	todo, unable := writable(todo)
+	d.record(ctx, d.run, unable)
+	if len(todo) == 0 {
+		return nil
+	}
 	ctx, cancel := finish(ctx)
 	defer cancel()
 	if err := d.hold.start(ctx, d.run, todo); err != nil {

@@ -22,13 +22,13 @@ const (
 
 // filter is which messages are meant. The zero value of a field means every one.
 type filter struct {
-	IDs       []string `json:"ids"`
-	Queue     string   `json:"queue"`
-	Reason    string   `json:"reason"`
-	Class     string   `json:"class"`
-	Type      string   `json:"type"`
-	OlderThan string   `json:"olderThan"` // a Go duration, e.g. "1h30m"
-	Limit     *int     `json:"limit"`
+	IDs       []string
+	Queue     string
+	Reason    string
+	Class     string
+	Type      string
+	OlderThan string // a Go duration, e.g. "1h30m"
+	Limit     *int
 
 	age   time.Duration
 	limit int
@@ -99,6 +99,11 @@ func (q *Quarantine) check(f *filter, ids string) (wrong service.FieldErrors) {
 		}
 	}
 	return wrong
+}
+
+// narrow says whether the filter leaves anything out, the limit aside.
+func (f *filter) narrow() bool {
+	return len(f.IDs) > 0 || f.Queue != "" || f.Reason != "" || f.Class != "" || f.Type != "" || f.age > 0
 }
 
 // queues are those that the filter can find something in.

@@ -83,10 +83,25 @@ func (p *parked) named(key string) bool {
 	return p.Key == key || strings.HasPrefix(key, digestPrefix) && p.digestKey() == strings.ToLower(key)
 }
 
+// instant is a time as a client can read it; nil when there is none, or none that has a place in the calendar of RFC 3339.
 func instant(at time.Time) *time.Time {
-	if at.IsZero() {
+	if at.IsZero() || !inCalendar(at) {
 		return nil
 	}
 	at = at.UTC()
 	return &at
+}
+
+// stamped is a time that stands in a message. One outside of RFC 3339's calendar is written as AMQP has it, in seconds since 1970: milliseconds
+// where seconds belong are a common slip, and lead into the year 57,885.
+func stamped(at time.Time) any {
+	if !inCalendar(at) {
+		return at.Unix()
+	}
+	return at.UTC()
+}
+
+func inCalendar(at time.Time) bool {
+	year := at.UTC().Year()
+	return 0 <= year && year <= 9999
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"example.com/banking/pkg/messaging"
@@ -19,9 +20,10 @@ var errTooLarge = fmt.Errorf("the body has more than %d bytes", messaging.MaxBod
 
 // listEnd is what stands behind the items of a list.
 type listEnd struct {
-	Next       *string `json:"next"` // where the next page begins; null on the last one
-	Depth      int     `json:"depth"`
-	Incomplete string  `json:"incomplete,omitzero"` // why some may be missing
+	Next       *string  `json:"next"` // where the next page begins; null on the last one
+	Depth      int      `json:"depth"`
+	Missing    []string `json:"missing"`             // ids that no message of a list in one page has
+	Incomplete string   `json:"incomplete,omitzero"` // why some may be missing
 }
 
 // cursor is the place behind a message. The messages before it may be taken out between two pages, so the place is the message itself: the
@@ -83,26 +85,28 @@ func (q *Quarantine) list(c echo.Context) error {
 	}
 	defer h.release()
 
-	s := &lister{stream: service.NewStream(c), filter: f, whole: whole == "true", now: time.Now(), after: after, skipping: paging}
+	s := &lister{stream: service.NewStream(c), filter: f, whole: whole == "true", now: time.Now(), after: after, skipping: paging, wanted: slices.Clone(f.IDs)}
 	for i, queue := range queues {
 		if err = s.queue(ctx, q, uint8(i), queue); err != nil || s.full {
 			break
 		}
 	}
 	switch {
-	case err != nil && s.sent == 0:
-		return q.refuse(err, nil)
 	case err != nil && errors.Is(err, errClient):
 		return nil // nobody is left to be told
+	case err != nil && s.sent == 0:
+		return q.refuse(err, nil)
 	case err != nil:
 		s.end.Incomplete = plainReason(err)
 		q.Logger.WarnContext(ctx, "a list of the quarantine is incomplete", "error", err)
 	case s.skipping:
 		return service.Conflict("The message that the last page ended with is no longer there; start again with the first page.")
 	}
-	if err := s.stream.End(s.end); err != nil {
-		return nil
+	s.end.Missing = []string{}
+	if !paging && !s.full && s.end.Incomplete == "" { // else they may be on another page
+		s.end.Missing = append(s.end.Missing, s.wanted...)
 	}
+	_ = s.stream.End(s.end) // who is gone needs no end
 	return nil
 }
 
@@ -113,15 +117,13 @@ type lister struct {
 	whole    bool // with headers and bodies
 	now      time.Time
 	after    cursor
-	skipping bool // until the message of the cursor has been seen
+	skipping bool     // until the message of the cursor has been seen
+	wanted   []string // ids of which no message has been seen yet
 	sent     int
 	full     bool
 	last     cursor
 	end      listEnd
 }
-
-// errClient says that the client does not take the answer any more.
-var errClient = errors.New("the client is gone")
 
 func (s *lister) queue(ctx context.Context, q *Quarantine, number uint8, queue string) error {
 	if s.skipping && number < s.after.queue {
@@ -150,12 +152,18 @@ func (s *lister) queue(ctx context.Context, q *Quarantine, number uint8, queue s
 			s.end.Next, s.full = &next, true
 			return false, nil
 		}
+		s.wanted = slices.DeleteFunc(s.wanted, p.named)
 		var item any = p.Item
 		if s.whole {
 			item = wholeOf(p)
 		}
-		if err := s.stream.Item(item); err != nil {
-			return false, errors.Join(errClient, err)
+		told, err := q.tell(s.stream, p, item)
+		if err != nil {
+			return false, err
+		}
+		if !told {
+			s.end.Incomplete = "a message cannot be told of; the service's log has it and the reason"
+			return true, nil
 		}
 		s.sent++
 		s.last = here

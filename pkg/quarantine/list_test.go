@@ -3,6 +3,7 @@ package quarantine
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -88,6 +89,21 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+func TestListSaysWhichIDsNameNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.park(parkedEvent("a"), parkedEvent("b"))
+	sum := sha256.Sum256([]byte(event("b")))
+	digest := fmt.Sprintf("sha256:%X", sum[:8])
+	for query, want := range map[string]string{
+		"?id=a&id=nobody&id=" + digest: "nobody", "?id=a&id=b&class=TIMEOUT": "a b", "?id=nobody&id=a&id=b&limit=1": "", "?limit=1": "",
+	} {
+		if got := strings.Join(b.list(query).Missing, " "); got != want {
+			t.Errorf("%s misses %q, want %q", query, got, want)
+		}
+	}
+}
+
 func TestPages(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -153,7 +169,7 @@ func TestBadFiltersAreNamed(t *testing.T) {
 	for field, o := range map[string]order{
 		"queue": {"queue": "nobody"}, "ids": {"ids": []string{""}}, "to": {"to": "nowhere"}, "rate": {"rate": 0}, "canary": {"canary": -1},
 		"limit": {"limit": 0}, "class": {"class": "x"}, "olderThan": {"olderThan": "1"}, "confrim": {"confrim": true}, "id": {"id": "a"},
-		"confirm": {"confirm": "yes"}, "force": {"force": 1},
+		"confirm": {"confirm": "yes"}, "force": {"force": 1}, "ids.0": {"ids": []int{1}}, "type": {"type": 1},
 	} {
 		b.refusesField(b.call("POST", "/admin/quarantine/replay", o), fmt.Sprint(o), field)
 	}
@@ -164,6 +180,26 @@ func TestBadFiltersAreNamed(t *testing.T) {
 	}
 	b.refusesField(b.call("POST", "/admin/quarantine/discard", order{"because": " \t"}), "blank", "because")
 	b.refusesField(b.call("POST", "/admin/quarantine/replay", order{"rate": 0.05}), "a slow rate", "rate")
+	// What a script sends whose variables are not set must not mean every message.
+	for _, path := range []string{"/admin/quarantine/replay", "/admin/quarantine/discard"} {
+		for _, name := range []string{"ids", "queue", "reason", "class", "type", "olderThan", "limit"} {
+			for _, empty := range []any{"", []string{}, nil} {
+				if _, list := empty.([]string); empty != nil && list != (name == "ids") || empty == "" && name == "limit" {
+					continue // of a wrong type
+				}
+				o := order{name: empty, "confirm": true}
+				if strings.HasSuffix(path, "discard") {
+					o["because"] = "y"
+				}
+				b.refusesField(b.call("POST", path, o), fmt.Sprint(path, o), name)
+			}
+		}
+	}
+	for _, o := range []order{{"confirm": true}, {"confirm": true, "olderThan": "0s"}, {"confirm": true, "all": true, "ids": []string{"a"}}, {"all": true, "class": "UNKNOWN"}} {
+		b.refusesField(b.call("POST", "/admin/quarantine/replay", o), fmt.Sprint(o), "all")
+		o["because"] = "y"
+		b.refusesField(b.call("POST", "/admin/quarantine/discard", o), fmt.Sprint(o), "all")
+	}
 	for query, field := range map[string]string{"?limit=0": "limit", "?after=x": "after", "?run=x": "run", "?id=": "id"} {
 		b.refusesField(b.call("GET", "/admin/quarantine/audit"+query, nil), query, field)
 	}

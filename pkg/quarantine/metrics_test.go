@@ -37,7 +37,7 @@ func TestGauges(t *testing.T) {
 			t.Errorf("listed %q", got)
 		}
 	}
-	b.discard(order{"because": "test", "confirm": true})
+	b.discard(order{"all": true, "because": "test", "confirm": true})
 	become(0, 0, 0)
 	cancel()
 	if err := <-ended; err != nil {

@@ -21,6 +21,7 @@ type summary struct {
 	Refused int        `json:"refused"`
 	Failed  int        `json:"failed"`           // with an unknown outcome among them
 	Missing []string   `json:"missing"`          // ids that name nothing here
+	All     bool       `json:"all,omitzero"`     // there was no filter, so this is about every message
 	Stopped string     `json:"stopped,omitzero"` // why the run ended before it was through
 }
 
@@ -183,8 +184,8 @@ func (w *work) say(tasks []*task) error {
 		default:
 			w.summary.Failed++
 		}
-		if err := w.stream.Item(t.result()); err != nil {
-			return errors.Join(errClient, err)
+		if _, err := w.tell(w.stream, t.parked, t.result()); err != nil {
+			return err
 		}
 	}
 	return w.flush()
@@ -210,7 +211,7 @@ func (w *work) answer(c echo.Context, err error) error {
 		s.Stopped = whyStopped(err)
 		w.Logger.WarnContext(c.Request().Context(), "a run over the quarantine has stopped early", "run", s.Run, "error", err)
 	}
-	s.Missing = []string{}
+	s.Missing, s.All = []string{}, !w.filter.narrow()
 	whole := err == nil && w.taken < w.filter.limit // else an id that was not met may be there
 	for _, id := range w.filter.IDs {
 		if whole && !w.found[id] {

@@ -5,6 +5,7 @@ package quarantine
 // One row for each message that was replayed or discarded. It is written before anything happens to the message, with the outcome STARTED,
 // so that a process that dies half-way leaves a trace of what it was at. A discarded message is kept here whole: headers and
 // properties as JSON (type json, because jsonb cannot hold every character that a header can), the body byte for byte.
+// Rows are looked up by message and by run, newest first. They are kept for ever, on purpose: this is the record of who did what.
 const Schema = `
 create table quarantine_audit (
     id         bigint generated always as identity primary key,
@@ -29,4 +30,6 @@ create table quarantine_audit (
 );
 
 create index quarantine_audit_by_transfer on quarantine_audit (transfer_id) where transfer_id is not null;
-create index quarantine_audit_by_message on quarantine_audit (message_id);`
+create index quarantine_audit_by_message on quarantine_audit (message_id);
+create index quarantine_audit_by_key on quarantine_audit (key, id);
+create index quarantine_audit_by_run on quarantine_audit (run, id);`

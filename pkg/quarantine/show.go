@@ -61,23 +61,27 @@ func contentOf(body []byte) *content {
 
 // properties are those that the message was parked with. Empty ones are left out.
 type properties struct {
-	ContentType     string     `json:"contentType,omitzero"`
-	ContentEncoding string     `json:"contentEncoding,omitzero"`
-	DeliveryMode    uint8      `json:"deliveryMode,omitzero"`
-	Priority        uint8      `json:"priority,omitzero"`
-	CorrelationID   string     `json:"correlationId,omitzero"`
-	ReplyTo         string     `json:"replyTo,omitzero"`
-	Expiration      string     `json:"expiration,omitzero"`
-	MessageID       string     `json:"messageId,omitzero"`
-	Timestamp       *time.Time `json:"timestamp,omitzero"`
-	Type            string     `json:"type,omitzero"`
-	UserID          string     `json:"userId,omitzero"`
-	AppID           string     `json:"appId,omitzero"`
+	ContentType     string `json:"contentType,omitzero"`
+	ContentEncoding string `json:"contentEncoding,omitzero"`
+	DeliveryMode    uint8  `json:"deliveryMode,omitzero"`
+	Priority        uint8  `json:"priority,omitzero"`
+	CorrelationID   string `json:"correlationId,omitzero"`
+	ReplyTo         string `json:"replyTo,omitzero"`
+	Expiration      string `json:"expiration,omitzero"`
+	MessageID       string `json:"messageId,omitzero"`
+	Timestamp       any    `json:"timestamp,omitzero"` // RFC 3339, or what stamped makes of it
+	Type            string `json:"type,omitzero"`
+	UserID          string `json:"userId,omitzero"`
+	AppID           string `json:"appId,omitzero"`
 }
 
 func propertiesOf(d *amqp.Delivery) properties {
-	return properties{d.ContentType, d.ContentEncoding, d.DeliveryMode, d.Priority, d.CorrelationId, d.ReplyTo, d.Expiration, d.MessageId,
-		instant(d.Timestamp), d.Type, d.UserId, d.AppId}
+	p := properties{d.ContentType, d.ContentEncoding, d.DeliveryMode, d.Priority, d.CorrelationId, d.ReplyTo, d.Expiration, d.MessageId,
+		nil, d.Type, d.UserId, d.AppId}
+	if !d.Timestamp.IsZero() {
+		p.Timestamp = stamped(d.Timestamp)
+	}
+	return p
 }
 
 // show answers the first message of a queue under a name, be it its messageId or its digest.
@@ -169,7 +173,22 @@ func deathOf(d messaging.Death) death {
 func plainTable(headers amqp.Table) map[string]any {
 	plain := make(map[string]any, len(headers))
 	for name, value := range headers {
-		plain[name] = plainValue(value)
+		plain[plainName(headers, name)] = plainValue(value)
+	}
+	return plain
+}
+
+// plainName is a header's name in JSON. One that is no text becomes "base64:…", lest two of them end as the same replacement characters: a
+// member must not be there twice. Names that another header has get an apostrophe more, which is in no base64.
+func plainName(headers amqp.Table, name string) string {
+	if utf8.ValidString(name) {
+		return name
+	}
+	plain := "base64:" + base64.StdEncoding.EncodeToString([]byte(name))
+	for taken := true; taken; {
+		if _, taken = headers[plain]; taken {
+			plain += "'"
+		}
 	}
 	return plain
 }
@@ -191,7 +210,7 @@ func plainValue(value any) any {
 			return map[string]any{"base64": base64.StdEncoding.EncodeToString([]byte(v))}
 		}
 	case time.Time:
-		return v.UTC()
+		return stamped(v)
 	case float32:
 		return plainFloat(float64(v))
 	case float64:

@@ -16,6 +16,8 @@ type task struct {
 	exchange   string // where a replay publishes it
 	routingKey string
 	audit      int64
+	headers    string // as the audit keeps them, of a discard
+	properties string
 	outcome    string // of the audit; "" while nothing has been tried
 	verdict
 }

@@ -34,17 +34,22 @@ func NewStream(c echo.Context) *Stream {
 	return &Stream{c: c, control: http.NewResponseController(c.Response())}
 }
 
-// Item sends one item. An error says that the client is gone.
+// ErrUnwritable says that something cannot be written as JSON. It is a fault of that item alone: the stream is as it was before, and takes others.
+var ErrUnwritable = errors.New("it cannot be written as JSON")
+
+// Item sends one item. An error that is not ErrUnwritable says that the client is gone.
 func (s *Stream) Item(item any) error {
+	before := s.buffer.Len()
 	if s.items == 0 {
 		s.buffer.WriteString(`{"items":[`)
 	} else {
 		s.buffer.WriteByte(',')
 	}
-	s.items++
 	if err := s.write(item); err != nil {
-		return err
+		s.buffer.Truncate(before)
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
+	s.items++
 	s.buffer.WriteByte('\n')
 	if s.items == 1 || s.buffer.Len() > streamBuffer || time.Since(s.flushed) > streamPause {
 		return s.Flush()
@@ -60,7 +65,7 @@ func (s *Stream) End(rest any) error {
 	s.buffer.WriteString("],")
 	start := s.buffer.Len()
 	if err := s.write(rest); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
 	members := s.buffer.Bytes()[start:]
 	if len(members) < 2 || members[0] != '{' {

@@ -22,6 +22,10 @@ func TestStreamIsOneDocument(t *testing.T) {
 			if err := s.Item(map[string]int{"n": 1}); err != nil {
 				return err
 			}
+			// Half of it would be in the answer by then, were it not taken back.
+			if err := s.Item(map[string]any{"a": 1, "b": time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}); !errors.Is(err, service.ErrUnwritable) {
+				t.Errorf("an item that is no JSON: %v", err)
+			}
 			<-goOn
 			if err := s.Item("two \xff"); err != nil {
 				return err

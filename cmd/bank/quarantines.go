@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"example.com/banking/internal/invariants"
+	"example.com/banking/pkg/messaging"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// quarantines shows the invariants what the broker holds. Into a quarantine it looks through the service that owns it: that one keeps all who
+// look and who replay out of each other's way. Where no service answers it looks itself.
+type quarantines struct {
+	*broker
+	services []*api // none without their addresses and the token
+	admin    []string
+}
+
+func newQuarantines(b *broker, to *endpoints) *quarantines {
+	q := &quarantines{broker: b}
+	if to.need("ADMIN_TOKEN", "ACCOUNT_URL", "TRANSFER_URL") == nil {
+		q.services, q.admin = []*api{to.account(), to.transfer()}, asAdmin(to)
+	}
+	return q
+}
+
+// errOccupied says that somebody else holds messages of the quarantine right now, so that nobody can say what is in it.
+var errOccupied = errors.New("somebody else looks into it, or replays from it")
+
+// Parked visits each message of a quarantine queue; nothing is taken.
+func (q *quarantines) Parked(ctx context.Context, queue string, visit func(invariants.Parked)) error {
+	for _, service := range q.services {
+		seen := 0
+		err := q.through(ctx, service, queue, func(p invariants.Parked) {
+			seen++
+			visit(p)
+		})
+		switch {
+		case err == nil:
+			return nil
+		case refusedWith(err, http.StatusConflict):
+			return fmt.Errorf("%s: %w", queue, errOccupied)
+		case seen > 0 || ctx.Err() != nil:
+			return err
+		}
+		// It is another service's queue, or the service is away and in nobody's way.
+	}
+	return q.peek(ctx, queue, func(message amqp.Delivery) { visit(parkedIn(queue, message)) })
+}
+
+// through asks a service for all the messages of a queue. They come in few large pages, read one by one: a page costs the broker a look at
+// all that stands before it.
+func (q *quarantines) through(ctx context.Context, service *api, queue string, visit func(invariants.Parked)) error {
+	ctx, cancel := context.WithTimeout(ctx, throughTime) // a stream has no deadline of its own
+	defer cancel()
+	query := url.Values{"queue": {queue}, "limit": {"100000"}}
+	for {
+		var end parkedEnd
+		err := service.stream(ctx, http.MethodGet, "/admin/quarantine?"+query.Encode(), nil, func(item jsontext.Value) error {
+			var m parkedMessage
+			if err := json.Unmarshal(item, &m); err != nil {
+				return err
+			}
+			visit(invariants.Parked{Queue: queue, MessageID: m.MessageID, Type: m.Type, TransferID: m.TransferID, Reason: m.Reason})
+			return nil
+		}, &end, q.admin...)
+		switch {
+		case err != nil:
+			return err
+		case end.Incomplete != "":
+			return fmt.Errorf("the %s service does not show all of %s: %s", service.name, queue, foreign(end.Incomplete))
+		case end.Next == nil:
+			return nil
+		}
+		query.Set("after", *end.Next)
+	}
+}
+
+const (
+	throughTime = 2 * time.Minute
+	// peekChunk is how many messages may be on their way at once: a body has a MiB at most, and the client library takes in all that comes.
+	peekChunk = 32
+	// peekPause is how long the next message of a queue may take to come. The broker pushes thousands in a second.
+	peekPause = 5 * time.Second
+)
+
+// peek shows every message that waits in a queue and leaves them there: each is fetched and none acknowledged, and closing the channel puts
+// them back in their order. They are pushed in chunks, each to a consumer of its own, because the prefetch is counted for each consumer. To
+// ask for one at a time would take half a minute for 10,000, and meanwhile the quarantine looks empty to everybody else.
+func (b *broker) peek(ctx context.Context, name string, visit func(amqp.Delivery)) error {
+	conn, err := b.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close() // gives back what was fetched
+	channel, err := conn.Channel()
+	if err != nil {
+		return err
+	}
+	waiting, err := b.depth(channel, name)
+	if err != nil {
+		return fmt.Errorf("counting queue %s: %w", name, err)
+	}
+	for waiting > 0 {
+		n := min(waiting, peekChunk)
+		if err := b.chunk(ctx, channel, name, int(n), visit); err != nil {
+			return fmt.Errorf("looking into queue %s: %w", name, err)
+		}
+		waiting -= n
+	}
+	return nil
+}
+
+func (b *broker) chunk(ctx context.Context, channel *amqp.Channel, name string, n int, visit func(amqp.Delivery)) error {
+	if err := channel.Qos(n, 0, false); err != nil {
+		return err
+	}
+	const tag = "bank"
+	messages, err := channel.ConsumeWithContext(ctx, name, tag, false, false, false, false, nil)
+	if err != nil {
+		return err
+	}
+	patience := time.NewTimer(peekPause)
+	defer patience.Stop()
+	for range n {
+		select {
+		case message, open := <-messages:
+			if !open {
+				return errors.New("the broker has ended it")
+			}
+			visit(message)
+			patience.Reset(peekPause)
+		case <-patience.C:
+			return errOccupied // and was quicker with the rest
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return channel.Cancel(tag, false)
+}
+
+// parkedIn reads as much of a message as the invariants want to know.
+func parkedIn(queue string, message amqp.Delivery) invariants.Parked {
+	parked := invariants.Parked{Queue: queue, Reason: messaging.ReadParked(message.Headers).Reason}
+	var body struct {
+		MessageID string `json:"messageId"`
+		Type      string `json:"type"`
+		Data      struct {
+			TransferID string `json:"transferId"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(message.Body, &body) == nil {
+		parked.MessageID, parked.Type, parked.TransferID = body.MessageID, body.Type, body.Data.TransferID
+	}
+	return parked
+}
