@@ -66,7 +66,6 @@ func TestOneThatCannotBeWrittenDownFailsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.close()
 	c, messages, err := l.take(t.Context(), l.depth)
 	if err != nil {
 		t.Fatal(err)
