@@ -279,7 +279,7 @@ func TestRefusedForItself(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Config) { c.Session = growing{c.Session.(*messaging.Session)} })
 	b.parkAll("large 1", "a", "large 2", "b")
-	for _, o := range []order{{"ids": []string{"large 1"}, "confirm": true}, {"confirm": true, "rate": 1000}} {
+	for _, o := range []order{{"ids": []string{"large 1"}, "confirm": true}, {"all": true, "confirm": true, "rate": 1000}} {
 		r := b.replay(o)
 		if r.Stopped != "" || r.Failed+r.Done != r.Matched {
 			t.Errorf("answered %+v", r)
