@@ -61,27 +61,12 @@ func (f *parkedFilter) narrow() bool {
 // parkedChange is what both verbs that change something have beside their filter.
 type parkedChange struct {
 	parkedFilter `embed:""`
-	All          bool `help:"Every message is meant, up to the limit. Needed with --yes where there is no filter."`
 	Yes          bool `help:"Do it. Without this nothing is changed."`
-}
-
-// check demands that whoever means every message says so.
-func (c *parkedChange) check() error {
-	switch {
-	case c.All && c.narrow():
-		return errors.New("--all and a filter exclude each other")
-	case c.Yes && !c.All && !c.narrow():
-		return errors.New("without a filter this means every message: narrow it, e.g. by --id or --queue, or say --all")
-	}
-	return nil
 }
 
 func (c *parkedChange) body(limit int) map[string]any {
 	body := c.parkedFilter.body(limit)
 	body["confirm"] = c.Yes
-	if c.All {
-		body["all"] = true
-	}
 	return body
 }
 

@@ -21,7 +21,6 @@ type parkedReplay struct {
 }
 
 // Validate implements kong.Validatable.
-func (c *parkedReplay) Validate() error { return c.check() }
 
 func (c *parkedReplay) Run(ctx context.Context, to *endpoints, out *output, term *terminal) error {
 	order := func(limit int) map[string]any {
@@ -42,7 +41,7 @@ func (c *parkedDiscard) Validate() error {
 	if strings.TrimSpace(c.Because) == "" {
 		return errors.New("--because must not be empty: say why these messages may be thrown away")
 	}
-	return c.check()
+	return nil
 }
 
 func (c *parkedDiscard) Run(ctx context.Context, to *endpoints, out *output, term *terminal) error {
@@ -208,9 +207,9 @@ func (r *parkedRun) sumUp(total parkedAnswer) {
 				fmt.Fprintf(r.out, "audit: bank parked audit --run %s\n", *a.Run)
 			}
 		}
-	case r.filter.narrow() || r.filter.All:
+	case r.filter.narrow():
 		fmt.Fprintf(r.out, "\nnothing was changed: %d would be %s. The same command with --yes does it.\n", total.Done, r.verb)
 	default:
-		fmt.Fprintf(r.out, "\nnothing was changed: %d would be %s. There is no filter, so this is about every message: --all --yes does it.\n", total.Done, r.verb)
+		fmt.Fprintf(r.out, "\nnothing was changed: %d would be %s. There is no filter, so this is about every message. The same command with --yes does it.\n", total.Done, r.verb)
 	}
 }

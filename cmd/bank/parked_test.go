@@ -122,13 +122,13 @@ func TestParkedRuns(t *testing.T) {
 		"done": {`{"items":[` + done + end(`"matched":1,"done":1,"refused":0,"failed":0,"missing":[]`), []string{"--id", "a", "--yes"}, 0,
 			[]string{"replayed ", "→ queue transfer.account-events", "absorbed as a duplicate", "1 replayed", "parked audit --run 6ba7"}},
 		"dry": {`{"items":[` + strings.Replace(done, "REPLAYED", "WOULD_REPLAY", 1) + end(`"matched":1,"done":1,"refused":0,"failed":0,"missing":[]`), nil, 0,
-			[]string{"would replay", "nothing was changed: 1 would be replayed. There is no filter, so this is about every message: --all --yes does it."}},
+			[]string{"would replay", "nothing was changed: 1 would be replayed. There is no filter, so this is about every message. The same command with --yes does it."}},
 		"dry, narrow": {`{"items":[` + strings.Replace(done, "REPLAYED", "WOULD_REPLAY", 1) + end(`"matched":1,"done":1,"refused":0,"failed":0,"missing":[]`), []string{"--id", "a"}, 0,
 			[]string{"nothing was changed: 1 would be replayed. The same command with --yes does it."}},
 		"refused": {`{"items":[` + done + "," + no + end(`"matched":2,"done":1,"refused":1,"failed":0,"missing":[]`), []string{"--class", "NOT_FOUND", "--yes"}, 1,
 			[]string{"refused", "it has been replayed 3 times", "1 refused, 0 failed"}},
 		"missing":    {nothing, []string{"--id", "a", "--yes"}, 1, []string{"not in quarantine: a"}},
-		"nothing":    {strings.Replace(nothing, `"a"`, "", 1), []string{"--all", "--yes"}, 0, []string{"nothing in quarantine matches"}},
+		"nothing":    {strings.Replace(nothing, `"a"`, "", 1), []string{"--yes"}, 0, []string{"nothing in quarantine matches"}},
 		"stopped":    {`{"items":[` + done + end(`"matched":1,"done":1,"refused":0,"failed":0,"missing":[],"stopped":"the canary came back"`), []string{"--class", "NOT_FOUND", "--yes"}, 1, []string{"transfer has stopped early: the canary came back"}},
 		"broken off": {`{"items":[` + done, []string{"--class", "NOT_FOUND", "--yes"}, 1, []string{"replayed", "breaks off"}},
 	} {
@@ -182,9 +182,6 @@ func TestParkedRefusals(t *testing.T) {
 		{[]string{"audit", "--id", ""}, "--id: must not be empty"},
 		{[]string{"audit", "--run", ""}, "--run: must not be empty"},
 		{[]string{"discard", "--id", "a", "--because", " "}, "--because must not be empty"},
-		{[]string{"discard", "--because", "x", "--yes"}, "say --all"},
-		{[]string{"replay", "--older-than", "0s", "--yes"}, "say --all"},
-		{[]string{"replay", "--all", "--id", "a", "--yes"}, "exclude each other"},
 	} {
 		if code, _, complaints := s.bank(t, c.args...); code != 2 || !strings.Contains(complaints, c.says) {
 			t.Errorf("%q: exit code %d: %s, want %q", c.args, code, complaints, c.says)
@@ -205,7 +202,7 @@ func TestParkedRefusals(t *testing.T) {
 	if code, out, complaints := s.bank(t, "audit"); code != 0 {
 		t.Errorf("an empty audit is exit code %d: %s%s", code, out, complaints)
 	}
-	if code, _, complaints := s.bank(t, "discard", "--all", "--because", "x", "--yes"); code != 0 || !strings.Contains(s.asked[len(s.asked)-1], `"all":true`) {
+	if code, _, complaints := s.bank(t, "discard", "--because", "x", "--yes"); code != 0 || !strings.Contains(s.asked[len(s.asked)-1], `"confirm":true`) {
 		t.Errorf("everything discarded is exit code %d: %s, asked were %q", code, complaints, s.asked)
 	}
 	if code, _, complaints := s.bank(t, "audit", "nonsense"); code != 1 || !strings.Contains(complaints, "account/12") {

@@ -39,7 +39,7 @@ func TestNothingIsLostByACrash(t *testing.T) {
 				}
 				return nil
 			}
-			if r := b.call("POST", "/admin/quarantine/replay", order{"all": true, "confirm": true}); strings.Contains(string(r.body), replayed) {
+			if r := b.call("POST", "/admin/quarantine/replay", order{"confirm": true}); strings.Contains(string(r.body), replayed) {
 				t.Errorf("a run that was cut off says %s", r.body)
 			}
 			b.hasDepth(lot, c.parked)
@@ -50,7 +50,7 @@ func TestNothingIsLostByACrash(t *testing.T) {
 				}
 			}
 			b.q.at = func(step) error { return nil }
-			if r := b.replay(order{"all": true, "confirm": true}); r.Done != c.parked || r.Stopped != "" {
+			if r := b.replay(order{"confirm": true}); r.Done != c.parked || r.Stopped != "" {
 				t.Errorf("the next run answers %+v", r)
 			}
 			b.hasDepth(lot, 0)
@@ -71,7 +71,7 @@ func TestNothingIsLostByACrash(t *testing.T) {
 				}
 				return nil
 			}
-			b.call("POST", "/admin/quarantine/discard", order{"all": true, "because": "test", "confirm": true})
+			b.call("POST", "/admin/quarantine/discard", order{"because": "test", "confirm": true})
 			b.hasDepth(lot, c.parked)
 			var whole int
 			if err := b.pool.QueryRow(t.Context(), `select count(*) from quarantine_audit where outcome = 'STARTED' and body is not null`).Scan(&whole); err != nil || whole != 3 {
@@ -109,7 +109,7 @@ func TestNothingIsLostByALostConnection(t *testing.T) {
 		}
 		return nil
 	}
-	r := b.replay(order{"all": true, "confirm": true})
+	r := b.replay(order{"confirm": true})
 	b.q.at = func(step) error { return nil }
 	if r.Stopped == "" || r.Done > 0 || r.Failed != 2 || r.Items[0].Outcome != OutcomeUnknown {
 		t.Errorf("answered %+v", r)
@@ -126,7 +126,7 @@ func TestClientGoesAway(t *testing.T) {
 	b := newBench(t)
 	b.parkAll(ids(0, 30)...)
 	ctx, leave := context.WithCancel(t.Context())
-	body, err := json.Marshal(order{"all": true, "confirm": true, "rate": 10})
+	body, err := json.Marshal(order{"confirm": true, "rate": 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,12 +173,12 @@ func TestTwoReplicas(t *testing.T) {
 	results := make(chan ran, 2)
 	for _, server := range []string{b.server, second} {
 		go func() {
-			results <- decode[ran](b, b.callAt(server, "POST", "/admin/quarantine/replay", order{"all": true, "confirm": true, "limit": 1000, "rate": 1000}))
+			results <- decode[ran](b, b.callAt(server, "POST", "/admin/quarantine/replay", order{"confirm": true, "limit": 1000, "rate": 1000}))
 		}()
 	}
 	b.parkAll(ids(60, 80)...)
 	one, two := <-results, <-results
-	rest := b.replay(order{"all": true, "confirm": true, "limit": 1000, "rate": 1000})
+	rest := b.replay(order{"confirm": true, "limit": 1000, "rate": 1000})
 	if one.Done+two.Done+rest.Done != 80 {
 		t.Errorf("%d and %d and %d were replayed", one.Done, two.Done, rest.Done)
 	}
@@ -220,7 +220,7 @@ func TestQueueIsGone(t *testing.T) {
 	if _, err := b.ch.QueueDelete(lot, false, false, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range []answer{b.call("GET", "/admin/quarantine", nil), b.call("POST", "/admin/quarantine/replay", order{"all": true, "confirm": true})} {
+	for _, a := range []answer{b.call("GET", "/admin/quarantine", nil), b.call("POST", "/admin/quarantine/replay", order{"confirm": true})} {
 		if a.status != http.StatusServiceUnavailable {
 			t.Errorf("%d %s", a.status, a.body)
 		}

@@ -43,7 +43,7 @@ func TestDiscardKeepsTheWholeMessage(t *testing.T) {
 			t.Errorf("entry %s: %d", id, a.status)
 		}
 	}
-	if r := b.discard(order{"all": true, "because": "empty", "confirm": true}); r.Done != 2 { // an empty body is a body too
+	if r := b.discard(order{"because": "empty", "confirm": true}); r.Done != 2 { // an empty body is a body too
 		t.Errorf("answered %+v", r)
 	}
 	b.hasDepth(lot, 0)

@@ -195,11 +195,6 @@ func TestBadFiltersAreNamed(t *testing.T) {
 			}
 		}
 	}
-	for _, o := range []order{{"confirm": true}, {"confirm": true, "olderThan": "0s"}, {"confirm": true, "all": true, "ids": []string{"a"}}, {"all": true, "class": "UNKNOWN"}} {
-		b.refusesField(b.call("POST", "/admin/quarantine/replay", o), fmt.Sprint(o), "all")
-		o["because"] = "y"
-		b.refusesField(b.call("POST", "/admin/quarantine/discard", o), fmt.Sprint(o), "all")
-	}
 	for query, field := range map[string]string{"?limit=0": "limit", "?after=x": "after", "?run=x": "run", "?id=": "id"} {
 		b.refusesField(b.call("GET", "/admin/quarantine/audit"+query, nil), query, field)
 	}

@@ -103,14 +103,14 @@ func TestDoneIsDone(t *testing.T) {
 	b.transport = nil
 	for try := range 10 {
 		b.parkAll(ids(0, 50)...)
-		if r := b.discard(order{"all": true, "because": "test", "confirm": true}); r.Done != 50 || r.Matched != 50 {
+		if r := b.discard(order{"because": "test", "confirm": true}); r.Done != 50 || r.Matched != 50 {
 			t.Fatalf("discard %d: %d of 50", try, r.Done)
 		}
 		if left := b.list("").keys(); len(left) > 0 {
 			t.Fatalf("discard %d left %q", try, left)
 		}
 		b.parkAll(ids(0, 64)...)
-		if r := b.replay(order{"all": true, "confirm": true, "rate": 1000}); r.Done != 64 || r.Matched != 64 {
+		if r := b.replay(order{"confirm": true, "rate": 1000}); r.Done != 64 || r.Matched != 64 {
 			t.Fatalf("replay %d: %d of 64", try, r.Done)
 		}
 		if left := b.list("").keys(); len(left) > 0 {

@@ -37,7 +37,7 @@ func TestGauges(t *testing.T) {
 			t.Errorf("listed %q", got)
 		}
 	}
-	b.discard(order{"all": true, "because": "test", "confirm": true})
+	b.discard(order{"because": "test", "confirm": true})
 	become(0, 0, 0)
 	cancel()
 	if err := <-ended; err != nil {
@@ -85,11 +85,11 @@ func TestOldestBehindASilentHead(t *testing.T) {
 		t.Errorf("it has left, and the oldest is %v s old", age)
 	}
 	b.parkAll(ids(0, 40)...)
-	b.discard(order{"all": true, "because": "test", "confirm": true, "limit": 31}) // a chunk, of which nothing is left
+	b.discard(order{"because": "test", "confirm": true, "limit": 31}) // a chunk, of which nothing is left
 	if age := oldest(); age < 3600 || age > 3700 {
 		t.Errorf("eleven are left that are an hour old, and the oldest is %v s old", age)
 	}
-	b.discard(order{"all": true, "because": "test", "confirm": true})
+	b.discard(order{"because": "test", "confirm": true})
 	if age := oldest(); age != 0 {
 		t.Errorf("the queue is empty, and its oldest message %v s old", age)
 	}
@@ -111,7 +111,7 @@ func TestGaugesMoveAndGo(t *testing.T) {
 		}
 		return nil
 	}
-	b.discard(order{"all": true, "because": "test", "confirm": true})
+	b.discard(order{"because": "test", "confirm": true})
 	if !slices.Equal(counts, []float64{9, 0}) {
 		t.Errorf("during the run there were %v", counts)
 	}

@@ -44,7 +44,7 @@ func TestOddMessagesStandInNobodysWay(t *testing.T) {
 	if r := b.replay(order{"ids": []string{"death"}, "confirm": true}); r.Done != 1 || r.All {
 		t.Errorf("a replay answers %+v", r)
 	}
-	if r := b.discard(order{"all": true, "because": "test", "confirm": true}); r.Done != len(keys)-1 || !r.All {
+	if r := b.discard(order{"because": "test", "confirm": true}); r.Done != len(keys)-1 || !r.All {
 		t.Errorf("a discard answers %+v", r)
 	}
 	b.hasDepth(lot, 0)

@@ -43,11 +43,11 @@ type meant struct {
 	Type      member[string]   `json:"type"`
 	OlderThan member[string]   `json:"olderThan"`
 	Limit     member[int]      `json:"limit"`
-	All       bool             `json:"all"`
 }
 
-// filterOf makes the filter, or says what is wrong. What changes something needs a filter, or the word that every message is meant.
-func (m *meant) filterOf(q *Quarantine, confirm bool) (filter, service.FieldErrors) {
+// filterOf makes the filter, or says what is wrong. A member that is left out means every message; an empty one is a slip, most likely a
+// variable without a value, and must not mean the same.
+func (m *meant) filterOf(q *Quarantine) (filter, service.FieldErrors) {
 	var wrong service.FieldErrors
 	for _, text := range []struct {
 		name string
@@ -65,12 +65,6 @@ func (m *meant) filterOf(q *Quarantine, confirm bool) (filter, service.FieldErro
 		f.Limit = &m.Limit.value
 	}
 	wrong = append(wrong, q.check(&f, "ids")...)
-	switch {
-	case m.All && f.narrow():
-		wrong.Add("all", "must not be given together with a filter")
-	case confirm && !m.All && !f.narrow() && len(wrong) == 0:
-		wrong.Add("all", "must be true when there is no filter: this would mean every message")
-	}
 	return f, wrong
 }
 
@@ -92,7 +86,7 @@ func (q *Quarantine) replayOrderOf(c echo.Context) (*replayOrder, error) {
 		return nil, err
 	}
 	var wrong service.FieldErrors
-	order.filter, wrong = order.filterOf(q, order.Confirm)
+	order.filter, wrong = order.filterOf(q)
 	unknownMembers(&wrong, order.Others)
 	if order.To != toQueue && order.To != toExchange {
 		wrong.Add("to", "must be queue or exchange")
@@ -121,7 +115,7 @@ func (q *Quarantine) discardOrderOf(c echo.Context) (*discardOrder, error) {
 		return nil, err
 	}
 	var wrong service.FieldErrors
-	order.filter, wrong = order.filterOf(q, order.Confirm)
+	order.filter, wrong = order.filterOf(q)
 	unknownMembers(&wrong, order.Others)
 	switch {
 	case strings.TrimSpace(order.Because) == "":

@@ -175,7 +175,7 @@ func TestReplayStartsAnewAndIsCounted(t *testing.T) {
 	old.Timestamp = time.Now().Add(-48 * time.Hour) // past MAX_AGE, were it not for the replay
 	b.park(old)
 	for n := 1; n <= 3; n++ {
-		if r := b.replay(order{"all": true, "confirm": true}); r.Done != 1 || r.Items[0].ReplayCount != int64(n-1) {
+		if r := b.replay(order{"confirm": true}); r.Done != 1 || r.Items[0].ReplayCount != int64(n-1) {
 			t.Fatalf("replay %d answers %+v", n, r)
 		}
 		for attempt := 1; attempt <= 3; attempt++ {
@@ -196,14 +196,14 @@ func TestReplayStartsAnewAndIsCounted(t *testing.T) {
 			t.Errorf("after replay %d it is %+v", n, item)
 		}
 	}
-	r := b.replay(order{"all": true, "confirm": true})
+	r := b.replay(order{"confirm": true})
 	if r.Refused != 1 || r.Done != 0 || r.Items[0].Outcome != refused || !strings.Contains(r.Items[0].Detail, "replayed 3 times") {
 		t.Errorf("the fourth replay answers %+v", r)
 	}
 	if b.depth(lot) != 1 || len(b.audit()) != 3 {
 		t.Errorf("refused, yet there are %d parked and the audit %q", b.depth(lot), b.audit())
 	}
-	if r := b.replay(order{"all": true, "confirm": true, "force": true}); r.Done != 1 {
+	if r := b.replay(order{"confirm": true, "force": true}); r.Done != 1 {
 		t.Errorf("forced, it answers %+v", r)
 	}
 }
@@ -227,7 +227,7 @@ func TestNoOtherQueueIsSentTo(t *testing.T) {
 	b.park(parkedEvent("q", forge(secret.Name, "", secret.Name)), parkedEvent("lot", forge(lot, "banking.dlx", "x")), parkedEvent("number", forge(int64(1), int64(2), nil)),
 		parkedEvent("long", forge(strings.Repeat("q", 300), "", "")), died, amqp.Publishing{Body: []byte(event("bare"))})
 	for _, to := range []string{"queue", "exchange"} {
-		r := b.replay(order{"all": true, "to": to, "confirm": true, "force": true})
+		r := b.replay(order{"to": to, "confirm": true, "force": true})
 		if r.Done != 0 || r.Refused != 6 || len(b.audit()) > 0 {
 			t.Errorf("to the %s it answers %+v", to, r)
 		}
@@ -247,11 +247,11 @@ func TestUnroutable(t *testing.T) {
 	b.park(parkedEvent("tomorrow", func(h amqp.Table) {
 		h[messaging.HeaderReplayedAt] = time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
 	}))
-	if r := b.replay(order{"all": true, "confirm": true}); r.Done != 1 {
+	if r := b.replay(order{"confirm": true}); r.Done != 1 {
 		t.Errorf("a replay in the future hides a message: %+v", r)
 	}
 	b.park(parkedEvent("nowhere", func(h amqp.Table) { h[messaging.HeaderOriginQueue] = contract.TransferRequestedQueue }), parkedEvent("a"))
-	r := b.replay(order{"all": true, "confirm": true}) // account, which declares that queue, has never run here
+	r := b.replay(order{"confirm": true}) // account, which declares that queue, has never run here
 	if r.Done != 1 || r.Failed != 1 || r.Items[0].Outcome != OutcomeFailed || !strings.Contains(r.Items[0].Detail, "no queue") {
 		t.Errorf("answered %+v", r)
 	}
@@ -279,7 +279,7 @@ func TestRefusedForItself(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Config) { c.Session = growing{c.Session.(*messaging.Session)} })
 	b.parkAll("large 1", "a", "large 2", "b")
-	for _, o := range []order{{"ids": []string{"large 1"}, "confirm": true}, {"all": true, "confirm": true, "rate": 1000}} {
+	for _, o := range []order{{"ids": []string{"large 1"}, "confirm": true}, {"confirm": true, "rate": 1000}} {
 		r := b.replay(o)
 		if r.Stopped != "" || r.Failed+r.Done != r.Matched {
 			t.Errorf("answered %+v", r)

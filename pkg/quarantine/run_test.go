@@ -19,7 +19,7 @@ func TestCanary(t *testing.T) {
 		b := newBench(t)
 		b.consume(func(*messaging.Message) error { return retry.Errorf(retry.Invariant, "not this one") })
 		b.parkAll(ids(0, 10)...)
-		r := b.replay(order{"all": true, "canary": 1, "confirm": true})
+		r := b.replay(order{"canary": 1, "confirm": true})
 		if r.Done != 1 || !r.Items[0].Canary || !strings.Contains(r.Stopped, "m-000 came back with INVARIANT: not this one") {
 			t.Errorf("answered %+v", r)
 		}
@@ -33,7 +33,7 @@ func TestCanary(t *testing.T) {
 		b := newBench(t)
 		handled := b.consume(func(*messaging.Message) error { return nil })
 		b.parkAll(ids(0, 10)...)
-		r := b.replay(order{"all": true, "canary": 3, "confirm": true})
+		r := b.replay(order{"canary": 3, "confirm": true})
 		if r.Done != 10 || r.Stopped != "" || !r.Items[2].Canary || r.Items[3].Canary {
 			t.Errorf("answered %+v", r)
 		}
@@ -50,7 +50,7 @@ func TestCanary(t *testing.T) {
 		}
 		away := func(h amqp.Table) { h[messaging.HeaderOriginQueue] = contract.TransferRequestedQueue }
 		b.park(parkedEvent("a", away), parkedEvent("b", away))
-		if r := b.replay(order{"all": true, "canary": 1, "confirm": true}); r.Done != 1 || !strings.Contains(r.Stopped, "another service") {
+		if r := b.replay(order{"canary": 1, "confirm": true}); r.Done != 1 || !strings.Contains(r.Stopped, "another service") {
 			t.Errorf("answered %+v", r)
 		}
 		b.hasDepth(lot, 1)

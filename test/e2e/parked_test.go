@@ -151,7 +151,7 @@ func TestKilledReplayLosesNothing(t *testing.T) {
 	b.env["ADMIN_TOKEN"] = "secret"
 	wanted := b.parkStrangers(env, messages)
 	for n := range kills {
-		run, err := b.program("parked", "replay", "--all", "--yes", "--limit", "1000", "--rate", "400")
+		run, err := b.program("parked", "replay", "--yes", "--limit", "1000", "--rate", "400")
 		if err != nil {
 			t.Fatal(err)
 		}
