@@ -20,8 +20,6 @@ type parkedReplay struct {
 	Force        bool    `help:"Also what has been replayed three times and has come back each time."`
 }
 
-// Validate implements kong.Validatable.
-
 func (c *parkedReplay) Run(ctx context.Context, to *endpoints, out *output, term *terminal) error {
 	order := func(limit int) map[string]any {
 		body := c.body(limit)
