@@ -21,10 +21,10 @@ const (
 	actionReplay  = "REPLAY"
 	actionDiscard = "DISCARD"
 
-	outcomeStarted = "STARTED" // about to happen; for good, when the process died before it could say more
+	outcomeStarted = "STARTED" // about to happen; for good, when the process died or the database went away before it could say more
 	outcomeDone    = "DONE"    // the message has left the quarantine
 	outcomeFailed  = "FAILED"  // nothing happened, it is where it was
-	outcomeUnknown = "UNKNOWN" // it is where it was, and may have been sent as well
+	outcomeUnknown = "UNKNOWN" // it may have been sent, by a replay; and may have left the quarantine
 )
 
 // run is one call that changes something.

@@ -25,15 +25,9 @@ func LongestRoad(p retry.Policy) (road time.Duration) {
 }
 
 // checked waits after a round of canaries until each has been handled, and ends the run when one came back.
-func (r *replaying) checked(ctx context.Context, queue string, tasks []*task) error {
+func (r *replaying) checked(ctx context.Context, queue string, watched []*task) error {
 	if !r.confirm || r.canary == 0 {
 		return nil
-	}
-	var watched []*task
-	for _, t := range tasks {
-		if t.Canary && t.Outcome == replayed {
-			watched = append(watched, t)
-		}
 	}
 	r.canary -= len(watched)
 	if err := r.flush(); err != nil {
@@ -42,7 +36,7 @@ func (r *replaying) checked(ctx context.Context, queue string, tasks []*task) er
 	if err := r.await(ctx, queue, watched); err != nil {
 		return err
 	}
-	r.resize()
+	r.size = r.canary
 	return nil
 }
 
@@ -90,7 +84,7 @@ func (r *replaying) cameBack(ctx context.Context, queue string, watched []*task)
 	}
 	defer l.close()
 	var back *parked
-	err = l.each(ctx, l.depth, func(d *amqp.Delivery) (bool, error) {
+	err = l.each(ctx, func(d *amqp.Delivery) (bool, error) {
 		p := read(queue, d)
 		if !p.told.ReplayedAt.Before(r.began) && slices.ContainsFunc(watched, func(t *task) bool { return t.Key == p.Key }) {
 			back = p

@@ -13,9 +13,6 @@ type discarding struct {
 	run *run
 }
 
-// discardBatch is how many messages share a transaction of the audit.
-const discardBatch = 50
-
 // discard throws quarantined messages away, once each of them is written down as a whole; or says which it would.
 func (q *Quarantine) discard(c echo.Context) error {
 	order, err := q.discardOrderOf(c)
@@ -34,13 +31,11 @@ func (q *Quarantine) discard(c echo.Context) error {
 	d := &discarding{run: newRun(c, actionDiscard, order.Because)}
 	d.work = work{
 		Quarantine: q, hold: h, stream: service.NewStream(c), filter: order.filter, began: d.run.began, confirm: order.Confirm,
-		prepare: d.prepare, carryOut: d.carryOut, size: q.window,
+		prepare: d.prepare, carryOut: d.carryOut,
 	}
 	d.summary.DryRun = !order.Confirm
 	if order.Confirm {
 		d.summary.Run = &d.run.id
-	} else {
-		d.size = dryWindow
 	}
 	return d.answer(c, d.through(ctx, queues))
 }
@@ -54,29 +49,22 @@ func (d *discarding) prepare(_ context.Context, tasks []*task) error {
 	return nil
 }
 
-func (d *discarding) carryOut(ctx context.Context, l *look, tasks []*task) error {
+func (d *discarding) carryOut(ctx context.Context, c *chunk, tasks []*task) error {
 	if !d.confirm {
 		return d.say(tasks)
 	}
-	for len(tasks) > 0 {
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		n := min(discardBatch, len(tasks))
-		err := d.remove(ctx, l, tasks[:n])
-		if said := d.say(settled(tasks[:n])); err == nil {
-			err = said
-		}
-		if err != nil {
-			return err
-		}
-		tasks = tasks[n:]
+	if err := context.Cause(ctx); err != nil {
+		return err
 	}
-	return nil
+	err := d.remove(ctx, c, tasks)
+	if said := d.say(settled(tasks)); err == nil {
+		err = said
+	}
+	return err
 }
 
 // remove writes the messages down, and only then lets the broker forget them.
-func (d *discarding) remove(ctx context.Context, l *look, todo []*task) error {
+func (d *discarding) remove(ctx context.Context, c *chunk, todo []*task) error {
 	todo, unable := writable(todo)
 	d.record(ctx, d.run, unable)
 	if len(todo) == 0 {
@@ -90,11 +78,11 @@ func (d *discarding) remove(ctx context.Context, l *look, todo []*task) error {
 	if err := d.crash(afterAuditStarted); err != nil {
 		return err
 	}
-	failure := l.ackAll(todo)
+	failure := c.ack(todo)
 	if failure != nil {
-		failure = &brokerError{l.queue, failure}
+		failure = &brokerError{c.look.queue, failure}
 		for _, t := range todo {
-			t.settle(outcomeUnknown, outcomeUnknown, "the broker may not have heard that it can leave the quarantine")
+			t.settle(outcomeUnknown, outcomeUnknown, "the broker may not have heard that it can leave the quarantine: look, and discard it again if it is there")
 		}
 	} else {
 		if err := d.crash(afterAck); err != nil {

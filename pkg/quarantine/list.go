@@ -135,11 +135,8 @@ func (s *lister) queue(ctx context.Context, q *Quarantine, number uint8, queue s
 	}
 	defer l.close()
 	s.end.Depth += l.depth
-	if l.depth > furthest {
-		s.end.Incomplete = fmt.Sprintf("%s holds %d messages; a look reaches the first %d", queue, l.depth, furthest)
-	}
 	seen := names{}
-	return l.each(ctx, l.depth, func(d *amqp.Delivery) (bool, error) {
+	err = l.each(ctx, func(d *amqp.Delivery) (bool, error) {
 		p := read(queue, d)
 		name, nth := seen.next(p)
 		here := cursor{number, nth, name}
@@ -172,6 +169,11 @@ func (s *lister) queue(ctx context.Context, q *Quarantine, number uint8, queue s
 		s.last = here
 		return true, nil
 	})
+	if errors.Is(err, errTooFar) {
+		s.end.Incomplete = l.tooFar()
+		return nil
+	}
+	return err
 }
 
 // plainReason is an error as a client may see it in an answer that is under way already.

@@ -18,6 +18,7 @@ import (
 // breaks the right is gone, and so nothing more can be written, and nothing more is done.
 type hold struct {
 	conn *pgxpool.Conn
+	slot <-chan struct{}
 }
 
 const (
@@ -34,14 +35,24 @@ var errBusy = errors.New("another look or run is under way")
 // hold takes the queues, waiting for others for the time of LockWait in all. Everybody takes them in one order, so that two who want several
 // never wait for each other.
 func (q *Quarantine) hold(ctx context.Context, queues []string) (*hold, error) {
+	deadline := time.Now().Add(q.LockWait)
 	ctx, cancel := context.WithTimeout(ctx, q.LockWait+sqlTime)
 	defer cancel()
+	over := time.NewTimer(q.LockWait)
+	defer over.Stop()
+	select {
+	case q.slot <- struct{}{}:
+	case <-over.C:
+		return nil, errBusy
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	conn, err := q.Pool.Acquire(ctx)
 	if err != nil {
+		<-q.slot
 		return nil, fmt.Errorf("hold the quarantine: %w", err)
 	}
-	h := &hold{conn}
-	deadline := time.Now().Add(q.LockWait)
+	h := &hold{conn, q.slot}
 	for _, queue := range slices.Sorted(slices.Values(queues)) {
 		wait := fmt.Sprintf("%dms", max(1, time.Until(deadline).Milliseconds()))
 		batch := &pgx.Batch{}
@@ -61,11 +72,19 @@ func (q *Quarantine) hold(ctx context.Context, queues []string) (*hold, error) {
 
 // tryHold takes one queue, or nothing when somebody else has it.
 func (q *Quarantine) tryHold(ctx context.Context, queue string) (*hold, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	select {
+	case q.slot <- struct{}{}:
+	default:
+		return nil, nil
+	}
 	conn, err := q.Pool.Acquire(ctx)
 	if err != nil {
+		<-q.slot
 		return nil, err
 	}
-	h := &hold{conn}
+	h := &hold{conn, q.slot}
 	var taken bool
 	if err := conn.QueryRow(ctx, tryLockSQL, queue).Scan(&taken); err != nil || !taken {
 		h.release()
@@ -76,6 +95,7 @@ func (q *Quarantine) tryHold(ctx context.Context, queue string) (*hold, error) {
 
 // release gives everything back, at the latest with the connection.
 func (h *hold) release() {
+	defer func() { <-h.slot }()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	batch := &pgx.Batch{}

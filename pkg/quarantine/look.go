@@ -4,23 +4,48 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
-	"example.com/banking/pkg/messaging"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// look is a view into one queue. Whoever has one holds the queue's messages unacknowledged; close gives them back.
+// look is a view into one queue: the messages that waited when it began, in their order, chunk by chunk. Whoever has one holds
+// what it has taken; close gives that back, in its order.
 type look struct {
+	q     *Quarantine
 	conn  *amqp.Connection
-	ch    *amqp.Channel
-	pace  *pace
+	ch    *amqp.Channel // asks how many wait; nothing is taken over it
 	queue string
-	depth int // messages that waited when the look began
-	acked int // of them, taken out through this look
-	gone  <-chan *amqp.Error
-	stop  func() bool
+	depth int      // messages that waited when the look began
+	taken int      // of them, taken in hand so far
+	acked int      // of those, taken out of the queue, as far as the broker can have heard of it
+	held  []*chunk // what is to be given back
+	heavy bool     // the last chunk was
+	again bool     // the last message of it had been handed out before
+	stop  func()
 }
+
+// chunk is what was taken over one channel.
+type chunk struct {
+	look *look
+	ch   *amqp.Channel
+	held int // messages that are not acked
+	// since is what those say, by their tags: when they were parked.
+	since map[uint64]stamp
+}
+
+const (
+	// actable is how many messages a chunk may have of which some are to be acked. For a quorum queue the channel's process at the
+	// broker keeps back what exceeds 32 unapplied commands, and forgets it when the channel closes: messages
+	// that were acked would be there again, though the broker has answered everything that was asked after them.
+	actable = 31
+	// lookable is for those that are only looked at: fewer channels, hence faster. The client library buffers all that comes, so
+	// this many messages of the largest size must fit into memory; as they would only once, chunks behind a heavy one are small.
+	lookable = 128
+	heavyAt  = 1 << 20 // bytes of the bodies in a chunk
+)
 
 // brokerError is what went wrong at the broker, in a look or on the way to one.
 type brokerError struct {
@@ -32,120 +57,156 @@ func (e *brokerError) Error() string { return fmt.Sprintf("look into %s: %v", e.
 
 func (e *brokerError) Unwrap() error { return e.err }
 
-// furthest is how many messages one look can see: the broker hands out no more without an ack.
-const furthest = 65535
+var (
+	// errLookStuck says that not all messages could be looked at.
+	errLookStuck = errors.New("the broker does not hand out all the messages that it has counted")
+	// errNotBack says that not all that a look has given back is there again.
+	errNotBack = errors.New("the queue does not count all that was given back")
+	// errTooFar says that a connection has no more channels.
+	errTooFar = errors.New("the queue is deeper than one look can reach")
+)
 
-// look opens a view. The caller holds the queue. The view ends with ctx.
+const (
+	// A queue that has said it holds so many messages hands them out at once, or as soon as a busy broker gets to it. One that hands out nothing for
+	// so long never will: somebody else has taken some meanwhile (the management page can), or something is wrong.
+	lookPatience = 15 * time.Second
+	// lookGrace is for what is under way, and for giving back, once a look's context has ended. Then its connection is cut, because the
+	// library's calls heed no context: what it holds is back as well, but perhaps not in its order.
+	lookGrace = 30 * time.Second
+)
+
+// look opens a view. The caller holds the queue.
 func (q *Quarantine) look(ctx context.Context, queue string) (*look, error) {
-	l := &look{pace: newPace(), queue: queue}
-	var err error
-	if l.conn, err = q.Session.Dial(ctx, "quarantine", l.pace.wrap); err != nil {
+	conn, err := q.Session.Dial(ctx, "quarantine")
+	if err != nil {
 		return nil, &brokerError{queue, err}
 	}
-	l.stop = context.AfterFunc(ctx, func() { // the library's calls heed no context
-		l.pace.free()
-		_ = l.conn.CloseDeadline(time.Now().Add(time.Second))
+	l := &look{q: q, conn: conn, queue: queue}
+	closed := make(chan struct{})
+	unhook := context.AfterFunc(ctx, func() {
+		grace := time.NewTimer(lookGrace)
+		defer grace.Stop()
+		select {
+		case <-closed:
+		case <-grace.C:
+			_ = conn.CloseDeadline(time.Now())
+		}
 	})
-	if err = l.open(); err != nil {
+	l.stop = func() {
+		unhook()
+		close(closed)
+		_ = conn.CloseDeadline(time.Now().Add(time.Second))
+	}
+	if err := l.open(); err != nil {
 		l.close()
-		return nil, &brokerError{queue, err}
+		return nil, err
 	}
 	return l, nil
 }
 
 func (l *look) open() (err error) {
-	if l.ch, err = l.conn.Channel(); err != nil {
-		return err
+	if l.ch, err = l.conn.Channel(); err == nil {
+		l.depth, err = waiting(l.ch, l.queue)
 	}
-	l.gone = l.ch.NotifyClose(make(chan *amqp.Error, 1))
-	l.depth, err = l.waiting(l.ch)
-	return err
-}
-
-// waiting asks how many messages wait in the queue.
-func (l *look) waiting(ch *amqp.Channel) (int, error) {
-	state, err := ch.QueueDeclarePassive(l.queue, true, false, false, false, nil)
-	return state.Messages, err
-}
-
-const (
-	lookTag = "look"
-	// A queue that has said it holds so many messages hands them out at once, or as soon as a busy broker gets to it. One that hands out nothing for
-	// so long never will: somebody else has taken some meanwhile (the management page can), or something is wrong.
-	lookPatience = 15 * time.Second
-)
-
-// errLookStuck says that not all messages could be looked at.
-var errLookStuck = errors.New("the broker does not hand out all the messages that it has counted")
-
-// each shows the first n messages of the queue in their order, until visit answers false. It takes each look once.
-func (l *look) each(ctx context.Context, n int, visit func(*amqp.Delivery) (more bool, err error)) error {
-	if n = min(n, l.depth, furthest); n <= 0 {
-		return nil
-	}
-	if err := l.ch.Qos(n, 0, false); err != nil {
-		return &brokerError{l.queue, err}
-	}
-	deliveries, err := l.ch.Consume(l.queue, lookTag, false, false, false, false, nil)
 	if err != nil {
 		return &brokerError{l.queue, err}
 	}
-	for range n {
-		d, err := l.next(ctx, deliveries)
-		if err != nil {
-			return &brokerError{l.queue, err}
-		}
-		more, err := visit(d)
-		l.pace.looked(len(d.Body) + messaging.HeadersSize(d.Headers))
-		if err != nil {
-			return err
-		}
-		if !more {
-			break
-		}
-	}
-	// Without this every ack would let one more message through, and hold it back from the queue.
-	l.pace.free()
-	if err := l.ch.Cancel(lookTag, false); err != nil {
-		return &brokerError{l.queue, err}
-	}
+	l.q.metrics.counted(l.queue, l.depth)
 	return nil
 }
 
-// next waits for a message.
-func (l *look) next(ctx context.Context, deliveries <-chan amqp.Delivery) (*amqp.Delivery, error) {
-	select {
-	case d, open := <-deliveries:
-		if open {
-			return &d, nil
-		}
-		return nil, l.why(ctx)
-	default:
-	}
-	l.pace.wants(true)
-	defer l.pace.wants(false)
-	patience := time.NewTimer(lookPatience)
-	defer patience.Stop()
-	select {
-	case d, open := <-deliveries:
-		if open {
-			return &d, nil
-		}
-		return nil, l.why(ctx)
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-patience.C:
-		return nil, errLookStuck
-	}
+// waiting asks how many messages wait in a queue.
+func waiting(ch *amqp.Channel, queue string) (int, error) {
+	state, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+	return state.Messages, err
 }
 
-// why says what ended the deliveries.
-func (l *look) why(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+// tooFar says how far a look has come that ended with errTooFar.
+func (l *look) tooFar() string {
+	return fmt.Sprintf("%s holds %d messages; a look reaches the first %d", l.queue, l.depth, l.taken)
+}
+
+// left is how many messages have not been taken yet.
+func (l *look) left() int { return l.depth - l.taken }
+
+// take takes the next n messages in hand, or as many as are left. Each chunk has a channel of its own, with a consumer that may have
+// exactly these: several consumers on a channel would break the order when they are given back. ctx ends the waiting.
+func (l *look) take(ctx context.Context, n int) (*chunk, []*amqp.Delivery, error) {
+	n = min(n, l.left())
+	if n == 0 {
+		return nil, nil, nil
 	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, nil, err
+	}
+	if most := int(l.conn.Config.ChannelMax); most > 0 && len(l.held)+2 > most {
+		return nil, nil, errTooFar
+	}
+	ch, err := l.conn.Channel()
+	if err != nil {
+		return nil, nil, &brokerError{l.queue, err}
+	}
+	c := &chunk{look: l, ch: ch, since: map[uint64]stamp{}}
+	first := len(l.held) == 0
+	l.held = append(l.held, c)
+	messages, err := c.fetch(ctx, n)
+	if c.held = len(messages); ctx.Err() != nil {
+		c.held, l.again = n, true // what is still under way to us is held as well
+	}
+	l.taken += c.held
+	if err != nil {
+		return nil, nil, &brokerError{l.queue, err}
+	}
+	size := 0
+	for _, d := range messages {
+		size += len(d.Body)
+		c.since[d.DeliveryTag] = stampOf(l.queue, d)
+	}
+	l.heavy, l.again = size > heavyAt, messages[n-1].Redelivered
+	if first {
+		l.q.metrics.looked(l.queue, l.stamps())
+	}
+	if err := l.count(l.ch); err != nil {
+		return nil, nil, &brokerError{l.queue, err}
+	}
+	return c, messages, nil
+}
+
+func (c *chunk) fetch(ctx context.Context, n int) ([]*amqp.Delivery, error) {
+	const tag = "look"
+	gone := c.ch.NotifyClose(make(chan *amqp.Error, 1))
+	if err := c.ch.Qos(n, 0, false); err != nil {
+		return nil, err
+	}
+	deliveries, err := c.ch.Consume(c.look.queue, tag, false, false, false, false, nil)
+	if err != nil {
+		return nil, err
+	}
+	messages := make([]*amqp.Delivery, 0, n)
+	patience := time.NewTimer(lookPatience)
+	defer patience.Stop()
+	for len(messages) < n {
+		select {
+		case d, open := <-deliveries:
+			if !open {
+				return messages, whyGone(gone)
+			}
+			messages = append(messages, &d)
+			patience.Reset(lookPatience)
+		case <-ctx.Done():
+			return messages, context.Cause(ctx)
+		case <-patience.C:
+			return messages, errLookStuck
+		}
+	}
+	// Without this every ack would let one more message through, and hold it back from the queue.
+	return messages, c.ch.Cancel(tag, false)
+}
+
+// whyGone says what ended the deliveries.
+func whyGone(gone <-chan *amqp.Error) error {
 	select {
-	case err := <-l.gone:
+	case err := <-gone:
 		if err != nil {
 			return err
 		}
@@ -154,55 +215,76 @@ func (l *look) why(ctx context.Context) error {
 	return errors.New("the queue is gone, or the connection")
 }
 
-// ack takes messages out of the queue and returns when the broker has heard of it.
-func (l *look) ack(tags ...uint64) error {
-	for _, tag := range tags {
-		if err := l.ch.Ack(tag, false); err != nil {
+// each shows the messages in their order, until visit answers false.
+func (l *look) each(ctx context.Context, visit func(*amqp.Delivery) (more bool, err error)) error {
+	for l.left() > 0 {
+		_, messages, err := l.take(ctx, l.next())
+		if err != nil {
 			return err
 		}
+		for _, d := range messages {
+			if more, err := visit(d); err != nil || !more {
+				return err
+			}
+		}
 	}
-	if _, err := l.waiting(l.ch); err != nil { // answered in order, so after the acks
-		return err
-	}
-	l.acked += len(tags)
 	return nil
 }
 
-// close ends the view.
-func (l *look) close() {
-	l.pace.free()
-	l.giveBack()
-	_ = l.conn.CloseDeadline(time.Now().Add(time.Second))
-	l.stop()
+// next is how many messages to take that are only looked at.
+func (l *look) next() int {
+	if l.taken == 0 || l.heavy { // nothing is known of their size yet; or too much
+		return actable
+	}
+	return lookable
 }
 
-// giveBack returns what was not acked, and waits until the queue counts it again: a look that begins too early would not see it. That is a
-// matter of moments for a quorum queue; a classic one may take a second for every few thousand messages.
-func (l *look) giveBack() {
-	if l.ch == nil || l.conn.IsClosed() {
-		return
+// ack takes messages out of the queue and returns when the broker has heard of it.
+func (c *chunk) ack(tasks []*task) error {
+	if len(tasks) == 0 {
+		return nil
 	}
-	_ = l.ch.Close()
-	ch, err := l.conn.Channel()
+	l := c.look
+	l.acked += len(tasks)
+	for _, t := range tasks {
+		if err := t.delivery.Ack(false); err != nil {
+			return err
+		}
+	}
+	for _, t := range tasks {
+		delete(c.since, t.delivery.DeliveryTag)
+	}
+	c.held -= len(tasks)
+	return l.count(c.ch) // answered in order, so after the acks
+}
+
+// count tells the gauges how many messages there are now, in the queue and in hand.
+func (l *look) count(ch *amqp.Channel) error {
+	n, err := waiting(ch, l.queue)
 	if err != nil {
-		return
+		return err
 	}
-	defer func() { _ = ch.Close() }()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	last, progress := -1, time.Now()
-	for time.Since(progress) < backPatience {
-		back, err := l.waiting(ch)
-		if err != nil || back >= l.depth-l.acked {
-			return
-		}
-		if back > last {
-			last, progress = back, time.Now()
-		}
-		<-tick.C
+	for _, c := range l.held {
+		n += c.held
 	}
+	l.q.metrics.counted(l.queue, n)
+	return nil
 }
 
-// backPatience is for how long a queue may count nothing more of what comes back, until it is not waited for any longer: somebody else has taken
-// the rest.
-const backPatience = 5 * time.Second
+// stamps are those of the messages in hand.
+func (l *look) stamps() []stamp {
+	var all []stamp
+	for _, c := range l.held {
+		all = slices.AppendSeq(all, maps.Values(c.since))
+	}
+	return all
+}
+
+// drop gives a chunk's channel back of which nothing is held any more.
+func (c *chunk) drop() {
+	l := c.look
+	if c.held == 0 && l.held[len(l.held)-1] == c {
+		_ = c.ch.Close()
+		l.held = l.held[:len(l.held)-1]
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,16 +67,16 @@ func TestOneThatCannotBeWrittenDownFailsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.close()
+	closeLook := sync.OnceFunc(l.close)
+	defer closeLook()
+	c, messages, err := l.take(t.Context(), l.depth)
+	if err != nil || len(messages) != 3 {
+		t.Fatal(len(messages), err)
+	}
+	messages[1].Headers["x"] = make(chan int)
 	var tasks []*task
-	if err := l.each(t.Context(), l.depth, func(d *amqp.Delivery) (bool, error) {
-		if d.MessageId == "b" {
-			d.Headers["x"] = make(chan int)
-		}
-		tasks = append(tasks, &task{parked: read(lot, d)})
-		return true, nil
-	}); err != nil {
-		t.Fatal(err)
+	for _, m := range messages {
+		tasks = append(tasks, &task{parked: read(lot, m)})
 	}
 	h, err := b.q.hold(t.Context(), []string{lot})
 	if err != nil {
@@ -83,7 +84,7 @@ func TestOneThatCannotBeWrittenDownFailsAlone(t *testing.T) {
 	}
 	defer h.release()
 	d := &discarding{run: &run{action: actionDiscard, because: "test"}, work: work{Quarantine: b.q, hold: h}}
-	if err := d.remove(t.Context(), l, tasks); err != nil {
+	if err := d.remove(t.Context(), c, tasks); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []string{discarded, outcomeFailed, discarded} {
@@ -91,7 +92,7 @@ func TestOneThatCannotBeWrittenDownFailsAlone(t *testing.T) {
 			t.Errorf("%s: %s %s", tasks[i].Key, tasks[i].Outcome, tasks[i].Detail)
 		}
 	}
-	l.close()
+	closeLook()
 	if kept := b.contents(lot); len(kept) != 1 || kept[0].MessageId != "b" {
 		t.Errorf("the queue holds %d", len(kept))
 	}

@@ -17,6 +17,7 @@ const (
 
 	standardRate = 50.0   // messages a second
 	largestRate  = 1000.0 // more than that is no longer a limit
+	smallestRate = 0.1    // less, and a chunk would be held for longer than a broker bears
 	longBecause  = 1000   // characters
 )
 
@@ -99,8 +100,8 @@ func (q *Quarantine) replayOrderOf(c echo.Context) (*replayOrder, error) {
 	if order.Canary < 0 || order.Canary > order.filter.limit {
 		wrong.Add("canary", "must be a whole number from 0 to the limit")
 	}
-	if !(order.Rate > 0 && order.Rate <= largestRate) {
-		wrong.Add("rate", fmt.Sprintf("must be a number of messages a second, above 0 and up to %g", largestRate))
+	if !(order.Rate >= smallestRate && order.Rate <= largestRate) {
+		wrong.Add("rate", fmt.Sprintf("must be a number of messages a second, from %g to %g", smallestRate, largestRate))
 	}
 	return order, wrong.Err()
 }

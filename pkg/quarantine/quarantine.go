@@ -1,8 +1,8 @@
 // Package quarantine is what an operator does with messages that were given up: look at them, send them on their way again, or throw
 // them away, each of it over HTTP and on the service that owns the queue.
 //
-// Looking never takes anything: the messages are fetched without an ack, and closing the channel puts all of them back in their
-// order. A replay publishes a message, waits until the broker has it, and only then acks the parked one; so whatever breaks
+// Looking never takes anything: the messages are taken in hand without an ack, chunk by chunk, each over a channel of its own, and closing
+// the channels one after the other puts all of them back in their order. A replay publishes a message, waits until the broker has it, and only then acks the parked one; so whatever breaks
 // in between leaves a second copy, which the inbox absorbs, and never a hole. Everything that changes something is written into
 // an audit table before it happens, and nothing is changed unless it was asked for in so many words ("confirm": true).
 //
@@ -67,7 +67,9 @@ type Config struct {
 type Quarantine struct {
 	Config
 	metrics *metrics
-	window  int           // messages that a round takes at most
+	slot    chan struct{} // taken by whoever looks or waits for it: waiting in the database would keep a connection each
+	handful int           // messages that a run takes in hand at once
+	keeping time.Duration // for how long it may keep them, see longRound
 	poll    time.Duration // how often a canary is looked for, at first
 	margin  time.Duration // what it gets beyond the longest road
 	// at is called between the steps of a run, so that a test can end it there as a crash would.
@@ -103,8 +105,8 @@ func New(config Config) *Quarantine {
 		config.LockWait = 5 * time.Second
 	}
 	return &Quarantine{
-		Config: config, metrics: newMetrics(config.Registerer), window: largeWindow, poll: 250 * time.Millisecond, margin: canaryMargin,
-		at: func(step) error { return nil },
+		Config: config, metrics: newMetrics(config.Queues, config.Interval, config.Registerer), slot: make(chan struct{}, 1),
+		handful: actable, keeping: longRound, poll: 250 * time.Millisecond, margin: canaryMargin, at: func(step) error { return nil },
 	}
 }
 

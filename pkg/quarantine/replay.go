@@ -20,14 +20,6 @@ type replaying struct {
 	nextDue time.Time // when the rate allows the next batch
 }
 
-const (
-	// A round holds its messages unacknowledged, and a broker closes the channel of who does so for half an hour: a round is to be
-	// through within a minute at the rate asked for.
-	roundTime   = 60.0 // seconds
-	largeWindow = 500  // messages
-	dryWindow   = 5000
-)
-
 // replay sends quarantined messages on their way again, or says what it would do.
 func (q *Quarantine) replay(c echo.Context) error {
 	order, err := q.replayOrderOf(c)
@@ -51,21 +43,9 @@ func (q *Quarantine) replay(c echo.Context) error {
 	r.summary.DryRun = !order.Confirm
 	if order.Confirm {
 		r.summary.Run = &r.run.id
+		r.size = r.canary // these for themselves, then all the others
 	}
-	r.resize()
 	return r.answer(c, r.through(ctx, queues))
-}
-
-// resize sets how much one round takes: the canary for itself, then what the rate allows.
-func (r *replaying) resize() {
-	switch {
-	case !r.confirm:
-		r.size = dryWindow
-	case r.canary > 0:
-		r.size = r.canary
-	default:
-		r.size = max(1, min(r.window, int(r.order.Rate*roundTime)))
-	}
 }
 
 func (r *replaying) prepare(ctx context.Context, tasks []*task) error {
@@ -88,11 +68,11 @@ func (r *replaying) prepare(ctx context.Context, tasks []*task) error {
 	return r.forecast(ctx, r.hold, tasks)
 }
 
-func (r *replaying) carryOut(ctx context.Context, l *look, tasks []*task) error {
+func (r *replaying) carryOut(ctx context.Context, c *chunk, tasks []*task) error {
 	if !r.confirm {
 		return r.say(tasks)
 	}
-	size := max(1, min(64, int(r.order.Rate/10))) // a tenth of a second's worth: many share an audit's commit and a confirm's way
+	size := max(1, min(actable, int(r.order.Rate/10))) // a tenth of a second's worth: many share an audit's commit and a confirm's way
 	for len(tasks) > 0 {
 		n := min(size, len(tasks))
 		batch := tasks[:n]
@@ -106,7 +86,7 @@ func (r *replaying) carryOut(ctx context.Context, l *look, tasks []*task) error 
 		if err := r.pause(ctx, len(todo)); err != nil {
 			return err
 		}
-		err := r.send(ctx, l, todo)
+		err := r.send(ctx, c, todo)
 		if said := r.say(settled(batch)); err == nil {
 			err = said
 		}
@@ -150,7 +130,7 @@ func later(a, b time.Time) time.Time {
 
 // send carries a batch through the four steps: written down, sent and confirmed, acked, written down. A crash between any two of
 // them leaves a parked message too many, never one too few.
-func (r *replaying) send(ctx context.Context, l *look, todo []*task) error {
+func (r *replaying) send(ctx context.Context, c *chunk, todo []*task) error {
 	if len(todo) == 0 {
 		return nil
 	}
@@ -166,10 +146,10 @@ func (r *replaying) send(ctx context.Context, l *look, todo []*task) error {
 	if err := r.crash(afterPublish); err != nil {
 		return err
 	}
-	if err := l.ackAll(sent); err != nil {
-		failure = errors.Join(failure, &brokerError{l.queue, err})
+	if err := c.ack(sent); err != nil {
+		failure = errors.Join(failure, &brokerError{c.look.queue, err})
 		for _, t := range sent {
-			t.settle(outcomeUnknown, outcomeUnknown, "it was sent, but the broker may not have heard that it can leave the quarantine")
+			t.settle(outcomeUnknown, outcomeUnknown, "it was sent; the broker may not have heard that it can leave the quarantine")
 		}
 	} else {
 		if err := r.crash(afterAck); err != nil {
@@ -193,29 +173,26 @@ func (r *replaying) publish(ctx context.Context, todo []*task) (sent []*task, fa
 	}
 	outcomes, err := r.Session.Publish(ctx, messages)
 	var culprit *messaging.Refused
-	if errors.As(err, &culprit) && len(todo) > 1 { // it takes its neighbours along; alone it is known
-		for i := range todo {
-			if outcomes[i] != messaging.Unknown {
-				continue
-			}
-			alone, wrong := r.Session.Publish(ctx, messages[i:i+1])
-			outcomes[i] = alone[0]
-			if !errors.As(wrong, &culprit) {
-				err = wrong
-			}
-		}
-	}
 	var unfit *messaging.Unpublishable
+	alone := errors.As(err, &culprit) || errors.As(err, &unfit) // such a message takes its neighbours along, be they ours or the outbox's
 	for i, t := range todo {
-		switch outcome := outcomes[i]; {
+		outcome, err := outcomes[i], err
+		if outcome == messaging.Unknown && alone {
+			var once []messaging.Outcome
+			once, err = r.Session.Publish(ctx, messages[i:i+1])
+			outcome = once[0]
+		}
+		switch {
 		case outcome == messaging.Acked:
 			sent = append(sent, t)
 		case outcome == messaging.Returned:
 			t.settle(outcomeFailed, outcomeFailed, "no queue took it: "+t.Target)
 		case outcome == messaging.Nacked:
 			t.settle(outcomeFailed, outcomeFailed, "the broker refused it: "+t.Target)
-		case errors.As(err, &unfit) && len(todo) > unfit.Index && unfit.Index == i:
+		case alone && errors.As(err, &unfit):
 			t.settle(outcomeFailed, outcomeFailed, "AMQP cannot carry it: "+unfit.Err.Error())
+		case alone && errors.As(err, &culprit): // once more, and nothing else was under way with it
+			t.settle(outcomeFailed, outcomeFailed, "the broker refuses it for itself: "+culprit.Exception.Reason)
 		default:
 			t.settle(outcomeUnknown, outcomeUnknown, "the broker has not confirmed it; it may have been sent")
 			failure = fmt.Errorf("publish: %w", err)
@@ -225,16 +202,4 @@ func (r *replaying) publish(ctx context.Context, todo []*task) (sent []*task, fa
 		failure = errors.Join(&stopped{"the broker did not confirm a message; it is where it was, and may have been sent as well"}, failure)
 	}
 	return sent, failure
-}
-
-// ackAll takes the messages of the tasks out of the queue.
-func (l *look) ackAll(tasks []*task) error {
-	tags := make([]uint64, len(tasks))
-	for i, t := range tasks {
-		tags[i] = t.delivery.DeliveryTag
-	}
-	if len(tags) == 0 {
-		return nil
-	}
-	return l.ack(tags...)
 }

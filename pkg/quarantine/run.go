@@ -27,9 +27,9 @@ type summary struct {
 
 // work is one run, dry or not, over the messages that a filter means.
 //
-// It goes through a queue in rounds. A round looks at what was there when the run began and is left of it, takes the next messages that
-// are meant, as many as fit into little memory, and carries them out while the look holds everything. What came into the
-// queue since then stands behind all of that and is not looked at: a run never chases what it parks again itself.
+// It goes through a queue in rounds, and mostly one is enough. A round is a look that takes chunk after chunk in hand, chooses from each the
+// messages that are meant, carries them out, and in the end gives back what stays. What came into the queue since the run
+// began stands behind all of that and is not looked at: a run never chases what it parks again itself.
 type work struct {
 	*Quarantine
 	hold     *hold
@@ -38,32 +38,30 @@ type work struct {
 	began    time.Time
 	confirm  bool
 	prepare  func(context.Context, []*task) error // decides what is to be done with each
-	carryOut func(context.Context, *look, []*task) error
-	checked  func(context.Context, string, []*task) error // after a round, with nothing held; ends the run with an error
-	size     int                                          // messages that the next round takes at most
+	carryOut func(context.Context, *chunk, []*task) error
+	checked  func(context.Context, string, []*task) error // its canaries, after a round, with nothing held; ends the run with an error
+	size     int                                          // messages that a round chooses at most; 0: as many as are meant
 	taken    int
 	found    map[string]bool
 	summary  summary
 }
 
-// windowBytes bounds the bodies of one round.
-const windowBytes = 16 << 20
+// longRound is how long a round may hold messages unacknowledged: a broker closes the channel of who does so for half an hour.
+const longRound = 10 * time.Minute
 
 // stopped ends a run early and says why; what is done stays done.
 type stopped struct{ why string }
 
 func (s *stopped) Error() string { return s.why }
 
-// through goes through the queues. In each, kept are the messages at its head that have been looked at and stay; left are those that were
-// there at the beginning and have not been looked at yet.
+// through goes through the queues.
 func (w *work) through(ctx context.Context, queues []string) error {
 	w.found = map[string]bool{}
 	for _, queue := range queues {
-		for kept, left := 0, -1; w.taken < w.filter.limit && left != 0; {
-			r, err := w.round(ctx, queue, kept, left)
-			kept, left = r.kept, r.left
+		for r := (&round{work: w, queue: queue, left: -1}); r.left != 0 && w.taken < w.filter.limit; {
+			err := r.pass(ctx)
 			if err == nil && w.checked != nil {
-				err = w.checked(ctx, queue, r.tasks)
+				err = w.checked(ctx, queue, r.canaries)
 			}
 			if err != nil {
 				return err
@@ -73,60 +71,90 @@ func (w *work) through(ctx context.Context, queues []string) error {
 	return nil
 }
 
-// round is what one look has come to.
+// round is where a run stands in a queue.
 type round struct {
-	kept, left int
-	tasks      []*task
+	*work
+	queue    string
+	kept     int     // messages at the head that earlier rounds have seen and left there
+	left     int     // messages behind them that were there at the beginning and have not been seen yet
+	chosen   int     // in the round that goes on
+	canaries []*task // of it
 }
 
-func (w *work) round(ctx context.Context, queue string, kept, left int) (r round, err error) {
-	r.kept, r.left = kept, left
-	// The look outlives a client that goes away: a batch that has begun needs it to end well.
-	l, err := w.look(context.WithoutCancel(ctx), queue)
+// pass is one round.
+func (r *round) pass(ctx context.Context) error {
+	l, err := r.look(ctx, r.queue)
 	if err != nil {
-		return r, err
+		return err
 	}
 	defer l.close()
 	if r.left < 0 {
 		r.left = l.depth
 	}
-	position, size := 0, 0
-	err = l.each(ctx, r.kept+r.left, func(d *amqp.Delivery) (bool, error) {
-		if position++; position <= kept {
-			return true, nil
-		}
-		r.left--
-		r.kept++
-		if t := w.meant(queue, d); t != nil {
-			r.tasks = append(r.tasks, t)
-			size += len(d.Body)
-		}
-		return len(r.tasks) < w.room() && size < windowBytes, nil
-	})
-	if err != nil {
-		return r, err
+	for l.taken < r.kept && l.left() > 0 && err == nil {
+		_, _, err = l.take(ctx, min(l.next(), r.kept-l.taken))
 	}
-	full := len(r.tasks) >= w.room() || size >= windowBytes
-	w.taken += len(r.tasks)
-	if len(r.tasks) > 0 {
-		if err := w.prepare(ctx, r.tasks); err != nil {
-			return r, err
+	r.chosen, r.canaries = 0, nil
+	for began := time.Now(); err == nil && r.room() > 0 && r.left > 0 && l.left() > 0; {
+		if err = r.handle(ctx, l); time.Since(began) > r.keeping {
+			break
 		}
-		err = w.carryOut(ctx, l, r.tasks)
-		r.kept -= l.acked
 	}
 	switch {
-	case full:
-	case l.depth > furthest && r.left > 0 && l.acked == 0:
-		err = errors.Join(err, &stopped{fmt.Sprintf("%s holds %d messages; a look reaches the first %d", queue, l.depth, furthest)})
-	case l.depth <= furthest:
+	case errors.Is(err, errTooFar):
+		return &stopped{l.tooFar()}
+	case err == nil && l.left() == 0 && r.room() > 0:
 		r.left = 0
 	}
-	return r, err
+	return err
 }
 
-// room is how many more messages a round may take.
-func (w *work) room() int { return min(w.size, w.filter.limit-w.taken) }
+// handle takes a chunk in hand and does what is to be done with it.
+func (r *round) handle(ctx context.Context, l *look) error {
+	n := l.next()
+	if r.confirm {
+		n = r.handful
+	}
+	c, messages, err := l.take(ctx, min(n, r.left))
+	if err != nil {
+		return err
+	}
+	var tasks []*task
+	for room := r.room(); len(messages) > 0 && len(tasks) < room; messages = messages[1:] {
+		r.left--
+		r.kept++
+		if t := r.meant(r.queue, messages[0]); t != nil {
+			tasks = append(tasks, t)
+		}
+	}
+	if len(tasks) == 0 {
+		return nil
+	}
+	r.taken += len(tasks)
+	r.chosen += len(tasks)
+	if err := r.prepare(ctx, tasks); err != nil {
+		return err
+	}
+	held := c.held
+	err = r.carryOut(ctx, c, tasks)
+	r.kept -= held - c.held
+	c.drop()
+	for _, t := range tasks {
+		if t.Canary && t.Outcome == replayed {
+			r.canaries = append(r.canaries, t)
+		}
+	}
+	return err
+}
+
+// room is how many more messages the round may choose.
+func (r *round) room() int {
+	room := r.filter.limit - r.taken
+	if r.size > 0 {
+		room = min(room, r.size-r.chosen)
+	}
+	return room
+}
 
 // meant makes a task of a message that the filter means. One that was replayed since the run began has been in its hands already. (A time
 // that is yet to come was not written by this run.)

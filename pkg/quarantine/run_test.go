@@ -104,7 +104,7 @@ func TestRounds(t *testing.T) {
 		}))
 	}
 	b.park(messages...)
-	b.q.window = 2
+	b.q.handful, b.q.keeping = 2, 0 // a round for each two messages
 	r := b.replay(order{"confirm": true, "class": "NOT_FOUND", "rate": 1000, "limit": 3})
 	if r.Matched != 3 || r.Done+r.Refused != 3 {
 		t.Errorf("answered %+v", r)

@@ -103,7 +103,7 @@ func (q *Quarantine) show(c echo.Context) error {
 	}
 	defer l.close()
 	var found *whole
-	err = l.each(ctx, l.depth, func(d *amqp.Delivery) (bool, error) {
+	err = l.each(ctx, func(d *amqp.Delivery) (bool, error) {
 		if p := read(queue, d); p.named(key) {
 			if found == nil {
 				found = wholeOf(p)

@@ -31,6 +31,10 @@ const (
 	poolIdleInTransaction = "30s"
 )
 
+// keepalives make the server give up a connection whose client has vanished without a word, with its host, after 25 s; by default that takes
+// two hours, for which its locks would stay (an advisory one for a queue, a row's). Over a Unix socket they are accepted and mean nothing.
+var keepalives = map[string]string{"tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3"}
+
 // offForKeys is switched off for all statements. Each of ours finds its rows by a key, but a statement is planned once and the plan is
 // kept: one that was made while its table was small would go on reading the whole of it, until the next analyze, while it
 // grows by thousands of rows a second (measured: three to four times the CPU for a message). Compiling pays off for
@@ -93,6 +97,11 @@ func poolConfig(url, name string) (*pgxpool.Config, error) {
 	}
 	if conn.RuntimeParams["idle_in_transaction_session_timeout"] == "" {
 		conn.RuntimeParams["idle_in_transaction_session_timeout"] = poolIdleInTransaction
+	}
+	for setting, value := range keepalives {
+		if conn.RuntimeParams[setting] == "" {
+			conn.RuntimeParams[setting] = value
+		}
 	}
 	for _, setting := range offForKeys {
 		if conn.RuntimeParams[setting] == "" {

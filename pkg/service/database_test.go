@@ -155,13 +155,21 @@ func TestPoolSettings(t *testing.T) {
 	if name != "example" || idle != "30s" || now.Location() != time.UTC || own.Config().MaxConns != 16 || scans != "off" || compiles != "off" {
 		t.Errorf("application_name %s, idle timeout %s, enable_seqscan %s, jit %s, zone %s, %d connections", name, idle, scans, compiles, now.Location(), own.Config().MaxConns)
 	}
+	const keepalivesSQL = "SELECT concat_ws(' ', current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval'), current_setting('tcp_keepalives_count'))"
+	var keepalives string // that the server sends, so that a host that vanishes does not keep its locks
+	if err := own.QueryRow(t.Context(), keepalivesSQL).Scan(&keepalives); err != nil || keepalives != "10 5 3" {
+		t.Errorf("keepalives %q, %v", keepalives, err)
+	}
 	separator := "?"
 	if strings.Contains(url, "?") {
 		separator = "&"
 	}
-	given := openPool(t, url+separator+"application_name=mine&pool_max_conns=3&connect_timeout=9")
+	given := openPool(t, url+separator+"application_name=mine&pool_max_conns=3&connect_timeout=9&tcp_keepalives_idle=7")
 	if err := given.QueryRow(t.Context(), "SELECT current_setting('application_name')").Scan(&name); err != nil {
 		t.Fatal(err)
+	}
+	if err := given.QueryRow(t.Context(), keepalivesSQL).Scan(&keepalives); err != nil || keepalives != "7 5 3" {
+		t.Errorf("the url's keepalives do not win: %q, %v", keepalives, err)
 	}
 	if cfg := given.Config(); name != "mine" || cfg.MaxConns != 3 || cfg.ConnConfig.ConnectTimeout != 9*time.Second {
 		t.Errorf("the url's settings do not win: %s, %d, %s", name, cfg.MaxConns, cfg.ConnConfig.ConnectTimeout)
