@@ -96,7 +96,7 @@ install: check-go ## Install PostgreSQL and RabbitMQ when missing, or say what t
 
 .PHONY: install-test
 install-test: check-go
-	@deploy/install.sh servers race
+	@deploy/install.sh servers race browser
 
 .PHONY: install-race
 install-race: check-go

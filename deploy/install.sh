@@ -1,8 +1,9 @@
 #!/bin/sh
-# Installs what a make target needs and this machine lacks: install.sh servers [race]
+# Installs what a make target needs and this machine lacks: install.sh servers [race] [browser]
 #
 #   servers  PostgreSQL and RabbitMQ; only their programs are used
 #   race     a C compiler and headers, which go test -race needs on Linux
+#   browser  Chromium, in which the console's pages are tested
 #
 # Debian and Ubuntu: through apt-get, as root or with sudo, which may ask for the password when this runs at a terminal.
 # Elsewhere it says what to install.
@@ -39,6 +40,12 @@ for what in "$@"; do
 		[ "$(uname -s)" = Darwin ] || {
 			command -v "${CC:-gcc}" >/dev/null 2>&1 && has_any /usr/include/stdlib.h
 		} || want "gcc libc6-dev" gcc
+		;;
+	browser)
+		has_any "/Applications/Google Chrome.app" /Applications/Chromium.app ||
+			command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 ||
+			command -v google-chrome >/dev/null 2>&1 || command -v google-chrome-stable >/dev/null 2>&1 ||
+			want chromium "--cask chromium"
 		;;
 	*)
 		echo "install.sh: unknown: $what" >&2

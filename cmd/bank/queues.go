@@ -64,6 +64,9 @@ func watchQueues(ctx context.Context, b *broker, out *output, every time.Duratio
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	start := time.Now()
+	if !out.json {
+		fmt.Fprintln(out, "      TIME  READY QUEUE")
+	}
 	var before []int64
 	for {
 		depths := make([]int64, len(names))

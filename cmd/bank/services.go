@@ -81,7 +81,7 @@ func (b *bank) startPrograms(ctx context.Context, folder string, programs ...pro
 // through to the services, an AMQP_URL of something else does not.
 func inherited(environ []string) []string {
 	return without(environ, "DATABASE_URL", "AMQP_URL", "HTTP_ADDR", "ADMIN_TOKEN", "ACCOUNT_URL", "TRANSFER_URL",
-		"RABBITMQ_MANAGEMENT_URL", detached)
+		"RABBITMQ_MANAGEMENT_URL", "RABBITMQ_VHOST", detached)
 }
 
 // without returns the environment without the variables of those names.

@@ -33,11 +33,17 @@ func (c *transferCreate) Run(ctx context.Context, to *endpoints, out *output) er
 	if c.Key == "" {
 		c.Key = uuid.NewString()
 	}
-	accepted, _, err := createTransfer(ctx, to.transfer(), *c)
+	accepted, replayed, err := createTransfer(ctx, to.transfer(), *c)
 	if err != nil {
 		return err
 	}
+	if replayed && !out.json {
+		fmt.Fprintln(out, "this key has asked for it before: the same transfer, not another one")
+	}
 	if c.Watch {
+		if !out.json {
+			fmt.Fprintln(out, "transfer", accepted.ID)
+		}
 		return (&transferWatch{ID: accepted.ID}).Run(ctx, to, out)
 	}
 	return printTransfer(out, accepted)
@@ -54,10 +60,14 @@ func createTransfer(ctx context.Context, service *api, c transferCreate) (accept
 }
 
 type transferShow struct {
-	ID string `arg:"" help:"The transfer."`
+	ID   string `arg:"" help:"The transfer."`
+	Life bool   `help:"Everything that both services know of it: messages, failed attempts, quarantine, replays."`
 }
 
 func (c *transferShow) Run(ctx context.Context, to *endpoints, out *output) error {
+	if c.Life {
+		return showLife(ctx, to, c.ID, out)
+	}
 	shown, err := getTransfer(ctx, to.transfer(), c.ID)
 	if err != nil {
 		return err
@@ -158,7 +168,7 @@ func stillOpen(t transfer, id string, limit time.Duration) error {
 }
 
 func factLine(f fact, since time.Time) string {
-	return fmt.Sprintf("  %8s  %-16s %s", "+"+f.At.Sub(since).Round(time.Millisecond).String(), f.Fact, f.MessageID)
+	return fmt.Sprintf("  %8s  %-16s message %s", "+"+f.At.Sub(since).Round(time.Millisecond).String(), f.Fact, f.MessageID)
 }
 
 func verdict(out *output, t transfer) string {

@@ -66,7 +66,10 @@ type bank struct {
 	environment []string
 }
 
-const lockFile = "up.lock"
+const (
+	lockFile  = "up.lock"
+	tokenFile = "admin-token"
+)
 
 // openBank takes the folder's lock and starts the servers.
 func openBank(ctx context.Context, term *terminal) (*bank, error) {
@@ -108,7 +111,7 @@ func (b *bank) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	token, err := adminToken(filepath.Join(b.term.dir, "admin-token"))
+	token, err := adminToken(filepath.Join(b.term.dir, tokenFile))
 	if err != nil {
 		return err
 	}
@@ -162,8 +165,13 @@ func adminToken(path string) (string, error) {
 
 func (b *bank) printAddresses() {
 	b.term.printf("\nThe bank is open.\n\n")
+	if b.where.ConsoleURL != "" { // started last, and what one wants to open first
+		b.term.printf("  %-12s %s  (sign in with the token in %s)\n", "console", b.where.ConsoleURL, filepath.Join(b.term.dir, tokenFile))
+	}
 	for _, s := range b.services {
-		b.term.printf("  %-12s %s\n", s.name, s.url)
+		if s.url != b.where.ConsoleURL {
+			b.term.printf("  %-12s %s\n", s.name, s.url)
+		}
 	}
 	b.term.printf("  %-12s %s  (user and password in %s)\n", "RabbitMQ", withoutPassword(b.where.ManagementURL), endpointsFile(b.term.dir))
 	b.term.printf("  %-12s %s, %s\n", "PostgreSQL", withoutPassword(b.where.AccountDatabaseURL), withoutPassword(b.where.TransferDatabaseURL))
@@ -173,6 +181,9 @@ func (b *bank) printAddresses() {
 
 // printNextSteps says what one can do with a bank that stays open.
 func (b *bank) printNextSteps() {
+	if b.where.ConsoleURL != "" {
+		b.term.printf("\nOpen %s in a browser and make a transfer.\n", b.where.ConsoleURL)
+	}
 	b.term.printf(`
 Try, in another terminal:
   curl %[1]s/accounts

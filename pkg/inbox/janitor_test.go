@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"example.com/banking/pkg/janitor"
 )
 
 // fillOld puts n rows into the inbox that were received the given time ago.
@@ -24,7 +26,7 @@ func TestSweepRemovesOnlyWhatIsOld(t *testing.T) {
 	b.fillOld(t, "old-", 3000, 25*time.Hour)
 	b.fillOld(t, "young-", 2000, 23*time.Hour)
 	b.fillOld(t, "ancient-", 1000, 1000*time.Hour)
-	j := NewJanitor(JanitorConfig{Pool: b.pool, Retention: 24 * time.Hour, Pages: 3, Pause: time.Microsecond})
+	j := NewJanitor(janitor.Config{Pool: b.pool, Retention: 24 * time.Hour, Pages: 3, Pause: time.Microsecond})
 	removed, err := j.Sweep(t.Context())
 	if err != nil || removed != 4000 {
 		t.Errorf("removed %d: %v", removed, err)
@@ -47,7 +49,7 @@ func TestSeveralJanitorsBesideTraffic(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var janitors sync.WaitGroup
 	for range 3 {
-		j := NewJanitor(JanitorConfig{Pool: b.pool, Retention: 24 * time.Hour, Interval: time.Millisecond, Pages: 4, Pause: time.Microsecond,
+		j := NewJanitor(janitor.Config{Pool: b.pool, Retention: 24 * time.Hour, Interval: time.Millisecond, Pages: 4, Pause: time.Microsecond,
 			Logger: slog.New(slog.DiscardHandler)})
 		janitors.Go(func() {
 			if err := j.Run(ctx); err != nil {
@@ -62,20 +64,4 @@ func TestSeveralJanitorsBesideTraffic(t *testing.T) {
 	stop()
 	janitors.Wait()
 	b.expect(t, 100, 100, 100)
-}
-
-// A sweep reads a few pages at a time. Were the walk planned as a scan of the whole table, each of its steps would be one.
-func TestSweepReadsOnlyThePagesOfItsStep(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	b.fillOld(t, "young-", 20000, time.Hour)
-	pages := b.number(t, pagesSQL)
-	rows, err := b.pool.Query(t.Context(), "explain (analyze, buffers, costs off, timing off) "+removeSQL, 10, 14, 24*time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	read := readPages(t, rows)
-	if read > 10 {
-		t.Errorf("a step over 4 of %d pages read %d", pages, read)
-	}
 }

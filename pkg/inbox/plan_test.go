@@ -58,20 +58,25 @@ func TestPlansStayGoodWhileTheTableGrows(t *testing.T) {
 	if _, err := conn.Exec(ctx, "set enable_seqscan = off"); err != nil { // as byKeySQL does for the transaction
 		t.Fatal(err)
 	}
-	for name, query := range map[string]string{"compare": compareSQL, "forget": forgetSQL} {
+	consumerType := map[string]string{"compare": "text", "forget": "text", "received": "text[]"}
+	consumers := map[string][2]string{
+		"compare": {"'tallies'", "'tallies'"}, "forget": {"'tallies'", "'tallies'"},
+		"received": {"array['tallies']", "array['tallies', 'tallies', 'tallies']"},
+	}
+	for name, query := range map[string]string{"compare": compareSQL, "forget": forgetSQL, "received": receivedSQL} {
 		if _, err := conn.Exec(ctx, "set plan_cache_mode = force_generic_plan"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := conn.Exec(ctx, fmt.Sprintf("prepare %s (text, text[]) as %s", name, query)); err != nil {
+		if _, err := conn.Exec(ctx, fmt.Sprintf("prepare %s (%s, text[]) as %s", name, consumerType[name], query)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := conn.Exec(ctx, fmt.Sprintf("execute %s ('tallies', array['x'])", name)); err != nil { // plans
+		if _, err := conn.Exec(ctx, fmt.Sprintf("execute %s (%s, array['x'])", name, consumers[name][0])); err != nil { // plans
 			t.Fatal(err)
 		}
 	}
 	b.fillOld(t, "m-", 50000, 0)
-	for _, name := range []string{"compare", "forget"} {
-		rows, err := conn.Query(ctx, fmt.Sprintf("explain (analyze, buffers, costs off, timing off) execute %s ('tallies', array['m-7', 'm-49999', 'm-25000'])", name))
+	for _, name := range []string{"compare", "forget", "received"} {
+		rows, err := conn.Query(ctx, fmt.Sprintf("explain (analyze, buffers, costs off, timing off) execute %s (%s, array['m-7', 'm-49999', 'm-25000'])", name, consumers[name][1]))
 		if err != nil {
 			t.Fatal(err)
 		}

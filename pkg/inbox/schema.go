@@ -3,7 +3,7 @@ package inbox
 // Schema creates the tables. Each service has it in its own migrations, so that they lie in the database of the effects; a test
 // there compares the migrated tables with this text.
 //
-// The only index is the key: everything else would be paid for by every message. Retention does without one, see Janitor.
+// The only index is the key: everything else would be paid for by every message. Retention does without one, see package janitor.
 // Ids are compared bytewise (collation "C"), which is cheaper than any language's order and the same on every server.
 const Schema = `
 create table inbox (

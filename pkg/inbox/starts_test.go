@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/banking/pkg/janitor"
 	"example.com/banking/pkg/retry"
 )
 
@@ -107,7 +108,7 @@ func TestSweepForgetsStartsThatNeverCameBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin(t, s, "a", "young", 1, 2)
-	j := NewJanitor(JanitorConfig{Pool: b.pool, Retention: 24 * time.Hour, Pause: time.Microsecond})
+	j := NewJanitor(janitor.Config{Pool: b.pool, Retention: 24 * time.Hour, Pause: time.Microsecond})
 	if _, err := j.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -42,6 +42,9 @@ type ConsumerConfig struct {
 	Probe func(context.Context) error
 	// Starts keeps note of messages that may be ending the process; nil: one that does comes back for ever.
 	Starts Starts
+	// Observe is told of every attempt that did not end well, when it is decided what becomes of the message. It is called between the
+	// handler and the ack, so it must neither wait nor fail. nil: nobody is told.
+	Observe func(Attempt)
 
 	Faults *fault.Points // fail on order before and after an ack; default none
 }

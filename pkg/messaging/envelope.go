@@ -141,6 +141,17 @@ func (e *Envelope) check() error {
 	return nil
 }
 
+// TransferID is the transfer that a message is about, as it spells it: what data says, else the correlation id; "" for none.
+func (e Envelope) TransferID() string {
+	var data struct {
+		TransferID string `json:"transferId"`
+	}
+	if json.Unmarshal(e.Data, &data) == nil && data.TransferID != "" { // data of another kind names no transfer
+		return data.TransferID
+	}
+	return e.CorrelationID
+}
+
 // Encode writes the body of a message.
 func (e Envelope) Encode() ([]byte, error) {
 	body, err := json.Marshal(struct {

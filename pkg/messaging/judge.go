@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"example.com/banking/pkg/retry"
-	"github.com/go-json-experiment/json"
 )
 
 // judge reaches a verdict on every delivery of a batch that has run: first what the batch says about the dependency behind
@@ -58,6 +57,7 @@ func (c *Consumer) spare(d *delivery, now time.Time) {
 		d.verdict, d.due = holdHere, now
 	}
 	c.attemptLog(d).Warn("the dependency is down, no attempt is spent")
+	c.observe(d, now, AttemptSpared, retry.Decision{})
 }
 
 // decide decides what becomes of a delivery whose attempt failed, and says so in one line of log.
@@ -74,14 +74,17 @@ func (c *Consumer) decide(d *delivery, now time.Time) retry.Action {
 	case retry.LeaveAlone:
 		d.verdict = giveBack
 		log.Info("attempt cancelled, message given back")
+		c.observe(d, now, AttemptCancelled, retry.Decision{})
 		return decision.Action
 	case retry.Retry:
 		c.retry(d, now, decision.Delay)
 		log.Warn("attempt failed, message will be retried", "next_delay", decision.Delay)
+		c.observe(d, now, AttemptRetried, decision)
 	case retry.Quarantine:
 		d.verdict, d.reason = quarantineNow, decision.Reason
 		d.copy = c.quarantined(d, cause{reason: decision.Reason, class: d.class, err: d.err, at: now})
 		log.Error("attempt failed, message is quarantined", "reason", decision.Reason)
+		c.observe(d, now, AttemptQuarantined, decision)
 	}
 	c.metrics.failed(d.class)
 	return decision.Action
@@ -90,7 +93,7 @@ func (c *Consumer) decide(d *delivery, now time.Time) retry.Action {
 // attemptLog is a logger that says which attempt at which message it is about, and how it ended.
 func (c *Consumer) attemptLog(d *delivery) *slog.Logger {
 	return c.session.Logger.With("queue", c.Queue, "class", d.class, "attempt", d.attemptOf(c.Policy.MaxAttempts),
-		"message_id", cutText(d.msg.MessageID, 1<<10), "transfer_id", cutText(transferOf(d.msg.Envelope), 1<<10), "trace_id", traceID(d.msg.TraceParent),
+		"message_id", cutText(d.msg.MessageID, 1<<10), "transfer_id", cutText(d.msg.TransferID(), 1<<10), "trace_id", traceID(d.msg.TraceParent),
 		"error", plainText(d.err.Error(), maxLastError))
 }
 
@@ -106,18 +109,6 @@ func (c *Consumer) retry(d *delivery, now time.Time, delay time.Duration) {
 		d.verdict = lapByCopy
 		d.copy = c.lapCopy(d, c.Road.copyTo(delay, c.rnd()))
 	}
-}
-
-// transferOf is the transfer that a message is about, for the log: its correlation id, else what data says.
-func transferOf(e Envelope) string {
-	if e.CorrelationID != "" {
-		return e.CorrelationID
-	}
-	var data struct {
-		TransferID string `json:"transferId"`
-	}
-	_ = json.Unmarshal(e.Data, &data) // data of another kind names no transfer
-	return data.TransferID
 }
 
 // traceID is the second part of a W3C traceparent.

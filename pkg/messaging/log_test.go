@@ -34,7 +34,8 @@ func logged(t *testing.T, body string, err error) map[string]any {
 func TestFailureNamesTheTransfer(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		`{"messageId":"m","type":"T","correlationId":"c","data":{"transferId":"d"}}`: "c",
+		`{"messageId":"m","type":"T","correlationId":"c","data":{"transferId":"d"}}`: "d",
+		`{"messageId":"m","type":"T","correlationId":"c","data":{"transferId":7}}`:   "c",
 		`{"messageId":"m","type":"T","data":{"transferId":"d","amountMinor":1}}`:     "d",
 		`{"data":{"transferId":"d"},"messageId":7}`:                                  "d",
 		`{"messageId":"m","type":"T","data":{"transferId":"d"},"x":`:                 "d",

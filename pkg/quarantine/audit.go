@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/service"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,13 +19,13 @@ import (
 
 // The actions and outcomes of an audit row.
 const (
-	actionReplay  = "REPLAY"
-	actionDiscard = "DISCARD"
+	ActionReplay  = "REPLAY"
+	ActionDiscard = "DISCARD"
 
-	outcomeStarted = "STARTED" // about to happen; for good, when the process died or the database went away before it could say more
-	outcomeDone    = "DONE"    // the message has left the quarantine
-	outcomeFailed  = "FAILED"  // nothing happened, it is where it was
-	outcomeUnknown = "UNKNOWN" // it may have been sent, by a replay; and may have left the quarantine
+	OutcomeStarted = "STARTED" // about to happen; for good, when the process died or the database went away before it could say more
+	OutcomeDone    = "DONE"    // the message has left the quarantine
+	OutcomeFailed  = "FAILED"  // nothing happened, it is where it was
+	OutcomeUnknown = "UNKNOWN" // it may have been sent, by a replay; and may have left the quarantine
 )
 
 // run is one call that changes something.
@@ -54,10 +55,10 @@ func storable(text string, limit int) string {
 }
 
 const startAuditSQL = `
-insert into quarantine_audit (run, action, outcome, queue, key, message_id, type, operator, because, target, headers, properties, body)
-select $1, $2, 'STARTED', queue, key, message_id, type, $3, $4, target, headers::json, properties::json, body
-from unnest($5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::bytea[])
-     with ordinality as m (queue, key, message_id, type, target, headers, properties, body, n)
+insert into quarantine_audit (run, action, outcome, queue, key, message_id, type, operator, because, target, headers, properties, body, transfer_id)
+select $1, $2, 'STARTED', queue, key, message_id, type, $3, $4, target, headers::json, properties::json, body, transfer_id
+from unnest($5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::bytea[], $13::uuid[])
+     with ordinality as m (queue, key, message_id, type, target, headers, properties, body, transfer_id, n)
 order by n
 returning id`
 
@@ -65,15 +66,16 @@ returning id`
 func (h *hold) start(ctx context.Context, r *run, work []*task) error {
 	n := len(work)
 	queues, keys, ids, types, targets := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	headers, properties, bodies := make([]*string, n), make([]*string, n), make([][]byte, n)
+	headers, properties, bodies, transfers := make([]*string, n), make([]*string, n), make([][]byte, n), make([]uuid.NullUUID, n)
 	for i, t := range work {
 		queues[i], keys[i], ids[i], types[i] = t.Queue, storable(t.Key, 1<<10), storable(t.MessageID, 1<<10), storable(t.Type, 1<<10)
 		targets[i] = storable(t.Target, 1<<10)
-		if r.action == actionDiscard {
+		transfers[i].UUID, transfers[i].Valid = contract.ParseID(t.TransferID)
+		if r.action == ActionDiscard {
 			headers[i], properties[i], bodies[i] = &t.headers, &t.properties, append([]byte{}, t.delivery.Body...) // never null
 		}
 	}
-	rows, err := h.conn.Query(ctx, startAuditSQL, r.id, r.action, r.operator, r.because, queues, keys, ids, types, targets, headers, properties, bodies)
+	rows, err := h.conn.Query(ctx, startAuditSQL, r.id, r.action, r.operator, r.because, queues, keys, ids, types, targets, headers, properties, bodies, transfers)
 	if err != nil {
 		return fmt.Errorf("write the audit: %w", err)
 	}

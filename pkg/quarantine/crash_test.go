@@ -111,7 +111,7 @@ func TestNothingIsLostByALostConnection(t *testing.T) {
 	}
 	r := b.replay(order{"all": true, "confirm": true})
 	b.q.at = func(step) error { return nil }
-	if r.Stopped == "" || r.Done > 0 || r.Failed != 2 || r.Items[0].Outcome != outcomeUnknown {
+	if r.Stopped == "" || r.Done > 0 || r.Failed != 2 || r.Items[0].Outcome != OutcomeUnknown {
 		t.Errorf("answered %+v", r)
 	}
 	if rows := b.audit(); !slices.Equal(rows, []string{"REPLAY UNKNOWN a", "REPLAY UNKNOWN b"}) {

@@ -28,7 +28,7 @@ func (q *Quarantine) discard(c echo.Context) error {
 	}
 	defer h.release()
 
-	d := &discarding{run: newRun(c, actionDiscard, order.Because)}
+	d := &discarding{run: newRun(c, ActionDiscard, order.Because)}
 	d.work = work{
 		Quarantine: q, hold: h, stream: service.NewStream(c), filter: order.filter, began: d.run.began, confirm: order.Confirm,
 		prepare: d.prepare, carryOut: d.carryOut,
@@ -82,14 +82,14 @@ func (d *discarding) remove(ctx context.Context, c *chunk, todo []*task) error {
 	if failure != nil {
 		failure = &brokerError{c.look.queue, failure}
 		for _, t := range todo {
-			t.settle(outcomeUnknown, outcomeUnknown, "the broker may not have heard that it can leave the quarantine: look, and discard it again if it is there")
+			t.settle(OutcomeUnknown, OutcomeUnknown, "the broker may not have heard that it can leave the quarantine: look, and discard it again if it is there")
 		}
 	} else {
 		if err := d.crash(afterAck); err != nil {
 			return err
 		}
 		for _, t := range todo {
-			t.settle(outcomeDone, discarded, "")
+			t.settle(OutcomeDone, discarded, "")
 		}
 	}
 	err := d.hold.end(ctx, todo)

@@ -35,7 +35,7 @@ func TestDiscardKeepsTheWholeMessage(t *testing.T) {
 		Items []Entry `json:"items"`
 	}](b, b.call("GET", "/admin/quarantine/audit", nil)).Items
 	shown := decode[wholeEntry](b, b.call("GET", fmt.Sprintf("/admin/quarantine/audit/%d", audit[0].ID), nil))
-	if shown.Body == nil || *shown.Body.Base64 != "/wABG3s=" || shown.Outcome != outcomeDone {
+	if shown.Body == nil || *shown.Body.Base64 != "/wABG3s=" || shown.Outcome != OutcomeDone {
 		t.Errorf("the audit shows %+v", shown)
 	}
 	for _, id := range []string{"0", "x", "9223372036854775808"} {

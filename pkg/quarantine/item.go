@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"example.com/banking/pkg/messaging"
-	"github.com/go-json-experiment/json"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
@@ -51,7 +50,7 @@ func read(queue string, d *amqp.Delivery) *parked {
 	}
 	told := &p.told
 	p.Item = Item{
-		Queue: queue, MessageID: p.envelope.MessageID, Type: p.envelope.Type, TransferID: transferID(p.envelope),
+		Queue: queue, MessageID: p.envelope.MessageID, Type: p.envelope.Type, TransferID: p.envelope.TransferID(),
 		Reason: told.Reason, Class: told.Class, Attempts: told.Attempts, Error: told.Error,
 		ParkedAt: instant(told.ParkedAt), FirstFailedAt: instant(told.FirstFailedAt),
 		OriginQueue: told.OriginQueue, OriginExchange: told.OriginExchange, OriginRoutingKey: told.OriginRoutingKey,
@@ -82,17 +81,6 @@ func (p *parked) digestKey() string {
 // named says whether a key of a client's means this message. Every message also answers to its digest.
 func (p *parked) named(key string) bool {
 	return p.Key == key || strings.HasPrefix(key, digestPrefix) && p.digestKey() == strings.ToLower(key)
-}
-
-// transferID is what the message says it is about.
-func transferID(e messaging.Envelope) string {
-	var data struct {
-		TransferID string `json:"transferId"`
-	}
-	if json.Unmarshal(e.Data, &data) == nil && data.TransferID != "" {
-		return data.TransferID
-	}
-	return e.CorrelationID
 }
 
 // instant is a time as a client can read it; nil when there is none, or none that has a place in the calendar of RFC 3339.

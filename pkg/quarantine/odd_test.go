@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -67,15 +66,15 @@ func TestOneThatCannotBeWrittenDownFailsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeLook := sync.OnceFunc(l.close)
-	defer closeLook()
 	c, messages, err := l.take(t.Context(), l.depth)
-	if err != nil || len(messages) != 3 {
-		t.Fatal(len(messages), err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	messages[1].Headers["x"] = make(chan int)
 	var tasks []*task
 	for _, m := range messages {
+		if m.MessageId == "b" {
+			m.Headers["x"] = make(chan int)
+		}
 		tasks = append(tasks, &task{parked: read(lot, m)})
 	}
 	h, err := b.q.hold(t.Context(), []string{lot})
@@ -83,16 +82,16 @@ func TestOneThatCannotBeWrittenDownFailsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.release()
-	d := &discarding{run: &run{action: actionDiscard, because: "test"}, work: work{Quarantine: b.q, hold: h}}
+	d := &discarding{run: &run{action: ActionDiscard, because: "test"}, work: work{Quarantine: b.q, hold: h}}
 	if err := d.remove(t.Context(), c, tasks); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{discarded, outcomeFailed, discarded} {
-		if tasks[i].Outcome != want || (want == outcomeFailed) != strings.Contains(tasks[i].Detail, "the audit cannot hold it") {
+	for i, want := range []string{discarded, OutcomeFailed, discarded} {
+		if tasks[i].Outcome != want || (want == OutcomeFailed) != strings.Contains(tasks[i].Detail, "the audit cannot hold it") {
 			t.Errorf("%s: %s %s", tasks[i].Key, tasks[i].Outcome, tasks[i].Detail)
 		}
 	}
-	closeLook()
+	l.close()
 	if kept := b.contents(lot); len(kept) != 1 || kept[0].MessageId != "b" {
 		t.Errorf("the queue holds %d", len(kept))
 	}

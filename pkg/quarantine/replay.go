@@ -35,7 +35,7 @@ func (q *Quarantine) replay(c echo.Context) error {
 	}
 	defer h.release()
 
-	r := &replaying{run: newRun(c, actionReplay, ""), order: order, canary: order.Canary}
+	r := &replaying{run: newRun(c, ActionReplay, ""), order: order, canary: order.Canary}
 	r.work = work{
 		Quarantine: q, hold: h, stream: service.NewStream(c), filter: order.filter, began: r.run.began, confirm: order.Confirm,
 		prepare: r.prepare, carryOut: r.carryOut, checked: r.checked,
@@ -149,14 +149,14 @@ func (r *replaying) send(ctx context.Context, c *chunk, todo []*task) error {
 	if err := c.ack(sent); err != nil {
 		failure = errors.Join(failure, &brokerError{c.look.queue, err})
 		for _, t := range sent {
-			t.settle(outcomeUnknown, outcomeUnknown, "it was sent; the broker may not have heard that it can leave the quarantine")
+			t.settle(OutcomeUnknown, OutcomeUnknown, "it was sent; the broker may not have heard that it can leave the quarantine")
 		}
 	} else {
 		if err := r.crash(afterAck); err != nil {
 			return err
 		}
 		for _, t := range sent {
-			t.settle(outcomeDone, replayed, "")
+			t.settle(OutcomeDone, replayed, "")
 		}
 	}
 	err := r.hold.end(ctx, todo)
@@ -186,15 +186,15 @@ func (r *replaying) publish(ctx context.Context, todo []*task) (sent []*task, fa
 		case outcome == messaging.Acked:
 			sent = append(sent, t)
 		case outcome == messaging.Returned:
-			t.settle(outcomeFailed, outcomeFailed, "no queue took it: "+t.Target)
+			t.settle(OutcomeFailed, OutcomeFailed, "no queue took it: "+t.Target)
 		case outcome == messaging.Nacked:
-			t.settle(outcomeFailed, outcomeFailed, "the broker refused it: "+t.Target)
+			t.settle(OutcomeFailed, OutcomeFailed, "the broker refused it: "+t.Target)
 		case alone && errors.As(err, &unfit):
-			t.settle(outcomeFailed, outcomeFailed, "AMQP cannot carry it: "+unfit.Err.Error())
+			t.settle(OutcomeFailed, OutcomeFailed, "AMQP cannot carry it: "+unfit.Err.Error())
 		case alone && errors.As(err, &culprit): // once more, and nothing else was under way with it
-			t.settle(outcomeFailed, outcomeFailed, "the broker refuses it for itself: "+culprit.Exception.Reason)
+			t.settle(OutcomeFailed, OutcomeFailed, "the broker refuses it for itself: "+culprit.Exception.Reason)
 		default:
-			t.settle(outcomeUnknown, outcomeUnknown, "the broker has not confirmed it; it may have been sent")
+			t.settle(OutcomeUnknown, OutcomeUnknown, "the broker has not confirmed it; it may have been sent")
 			failure = fmt.Errorf("publish: %w", err)
 		}
 	}

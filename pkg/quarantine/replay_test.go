@@ -252,7 +252,7 @@ func TestUnroutable(t *testing.T) {
 	}
 	b.park(parkedEvent("nowhere", func(h amqp.Table) { h[messaging.HeaderOriginQueue] = contract.TransferRequestedQueue }), parkedEvent("a"))
 	r := b.replay(order{"all": true, "confirm": true}) // account, which declares that queue, has never run here
-	if r.Done != 1 || r.Failed != 1 || r.Items[0].Outcome != outcomeFailed || !strings.Contains(r.Items[0].Detail, "no queue") {
+	if r.Done != 1 || r.Failed != 1 || r.Items[0].Outcome != OutcomeFailed || !strings.Contains(r.Items[0].Detail, "no queue") {
 		t.Errorf("answered %+v", r)
 	}
 	if rows := b.audit(); !slices.Equal(rows, []string{"REPLAY DONE tomorrow", "REPLAY FAILED nowhere", "REPLAY DONE a"}) {
@@ -286,7 +286,7 @@ func TestRefusedForItself(t *testing.T) {
 		}
 		for _, item := range r.Items {
 			large := strings.HasPrefix(item.Key, "large")
-			if large && (item.Outcome != outcomeFailed || !strings.Contains(item.Detail, "larger than")) || !large && item.Outcome != replayed {
+			if large && (item.Outcome != OutcomeFailed || !strings.Contains(item.Detail, "larger than")) || !large && item.Outcome != replayed {
 				t.Errorf("%s: %s %s", item.Key, item.Outcome, item.Detail)
 			}
 		}

@@ -25,7 +25,11 @@ create table quarantine_audit (
     headers    json,
     properties json,
     body       bytea,
+    transfer_id uuid, -- null: the message names none
     check ((action = 'DISCARD') = (body is not null and because <> ''))
 );
-create index quarantine_audit_key on quarantine_audit (key, id);
-create index quarantine_audit_run on quarantine_audit (run, id);`
+
+create index quarantine_audit_by_transfer on quarantine_audit (transfer_id) where transfer_id is not null;
+create index quarantine_audit_by_message on quarantine_audit (message_id);
+create index quarantine_audit_by_key on quarantine_audit (key, id);
+create index quarantine_audit_by_run on quarantine_audit (run, id);`

@@ -31,7 +31,7 @@ func writable(tasks []*task) (able, unable []*task) {
 	for _, t := range tasks {
 		var err error
 		if t.headers, t.properties, err = written(t.parked); err != nil {
-			t.settle(outcomeFailed, outcomeFailed, fmt.Sprintf("it stays, because the audit cannot hold it: %v", err))
+			t.settle(OutcomeFailed, OutcomeFailed, fmt.Sprintf("it stays, because the audit cannot hold it: %v", err))
 			unable = append(unable, t)
 			continue
 		}

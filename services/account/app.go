@@ -12,6 +12,8 @@ import (
 	"example.com/banking/pkg/contract/topology"
 	"example.com/banking/pkg/fault/control"
 	"example.com/banking/pkg/inbox"
+	"example.com/banking/pkg/janitor"
+	"example.com/banking/pkg/journal"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
 	"example.com/banking/pkg/quarantine"
@@ -66,7 +68,8 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 	}
 	schema := service.NewSchema(pool, migrations, log)
 	faults := control.New(control.Config{On: bool(cfg.Faults), Pool: pool, Migrated: schema.Migrated(), Logger: log})
-	janitor := inbox.NewJanitor(inbox.JanitorConfig{Pool: pool, Retention: cfg.InboxRetention, Logger: log})
+	failures := journal.New(journal.Config{Pool: pool, Registerer: registry, Logger: log, StopGrace: cfg.ShutdownGrace / 60})
+	retention := janitor.Config{Pool: pool, Retention: cfg.InboxRetention, Logger: log}
 
 	// The broker, and the road out: what a transaction leaves in the outbox is relayed to the exchange.
 	metrics := messaging.NewMetrics()
@@ -85,7 +88,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 		AppID:      serviceName,
 		Logger:     log,
 		Registerer: registry,
-		StopGrace:  cfg.ShutdownGrace / 12,
+		StopGrace:  cfg.ShutdownGrace / 15,
 		Faults:     faults.Points(),
 	})
 
@@ -102,7 +105,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 			Registerer:  registry,
 			Faults:      faults.Points(),
 		})
-		if consumers[queue.name], err = session.NewConsumer(consumerConfig(cfg, queue, handler, pool, faults.Points())); err != nil {
+		if consumers[queue.name], err = session.NewConsumer(consumerConfig(cfg, queue, handler, pool, faults.Points(), failures.Observe)); err != nil {
 			pool.Close()
 			return nil, fmt.Errorf("consumer of %s: %w", queue.name, err)
 		}
@@ -144,7 +147,9 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (*app, error) {
 		{Name: "session", Run: session.Run},
 		faults.Component(),
 		{Name: "relay", Run: relay.Run, After: faults.Loaded()},
-		{Name: "janitor", Run: janitor.Run, After: schema.Migrated()},
+		{Name: "inbox janitor", Run: inbox.NewJanitor(retention).Run, After: schema.Migrated()},
+		{Name: "journal janitor", Run: journal.NewJanitor(retention).Run, After: schema.Migrated()},
+		{Name: "journal", Run: failures.Run, After: schema.Migrated()},
 		{Name: "quarantine", Run: parked.Run, After: schema.Migrated()},
 		{Name: "conservation", Run: check.run, After: schema.Migrated()},
 		{Name: "consumers", Run: together(consumers), After: faults.Loaded()},

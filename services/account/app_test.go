@@ -25,7 +25,7 @@ func TestStartAndStopLeavesNothing(t *testing.T) {
 	from, to := b.open(t, "EUR", 100), b.open(t, "EUR", 0)
 	before := goleak.IgnoreCurrent()
 	for range 20 {
-		life(t, env, b, newTransfer(from, to, 1))
+		liveOnce(t, env, b, newTransfer(from, to, 1))
 		if err := goleak.Find(before); err != nil {
 			t.Fatal(err)
 		}
@@ -34,8 +34,8 @@ func TestStartAndStopLeavesNothing(t *testing.T) {
 	expectInvariants(t, b.pool)
 }
 
-// life starts the service, lets it debit, and stops it.
-func life(t *testing.T, env *testenv.Env, b *bank, tr transfer) {
+// liveOnce starts the service, lets it debit, and stops it.
+func liveOnce(t *testing.T, env *testenv.Env, b *bank, tr transfer) {
 	t.Helper()
 	i := startReady(t, env, b.url)
 	conn, err := amqp.Dial(env.AMQPURL)

@@ -60,7 +60,9 @@ func read(m *messaging.Message, kind ledger.Kind) (command, error) {
 
 // consumerConfig says how a request queue is consumed. A failed request waits in this process, RETRY_INTERVALS long, and is given
 // up into its queue's error queue. The database is all that the handlers depend on.
-func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler, pool *pgxpool.Pool, faults *fault.Points) messaging.ConsumerConfig {
+func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler, pool *pgxpool.Pool, faults *fault.Points,
+	observe func(messaging.Attempt),
+) messaging.ConsumerConfig {
 	return messaging.ConsumerConfig{
 		Queue:       queue.name,
 		Handler:     handler,
@@ -78,6 +80,7 @@ func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler, p
 		RateLimit:   cfg.RateLimit,
 		Probe:       pool.Ping,
 		Starts:      inbox.NewStarts(pool),
+		Observe:     observe,
 	}
 }
 

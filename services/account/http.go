@@ -33,6 +33,7 @@ func (a *api) routes(e *echo.Echo) {
 	e.POST("/accounts/:id/close", a.change((*ledger.Account).Close))
 	e.GET("/ledger", a.getLedger)
 	e.GET("/legs/:transferId", a.getLeg)
+	e.GET("/legs/:transferId/life", a.life)
 }
 
 // problem turns the errors of store and ledger into answers. It is the only place where an error becomes a status.

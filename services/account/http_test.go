@@ -255,7 +255,7 @@ func TestDatabaseAway(t *testing.T) {
 	proxy.Cut()
 	for _, call := range []string{
 		"GET /accounts", "GET /accounts/" + id, "GET /accounts/" + id + "/entries", "POST /accounts/" + id + "/freeze",
-		"GET /ledger", "GET /legs/" + id, "POST /accounts",
+		"GET /ledger", "GET /legs/" + id, "GET /legs/" + id + "/life", "POST /accounts",
 	} {
 		method, path, _ := strings.Cut(call, " ")
 		body := ""

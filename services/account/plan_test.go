@@ -54,7 +54,7 @@ func TestPlansMadeOverEmptyTables(t *testing.T) {
 	}
 	for name, statement := range map[string]string{
 		"lockLegs": lockLegs, "lockAccounts": lockAccounts, "selectMayReturn": selectMayReturn, "updateLegs": updateLegs,
-		"updateBalances": updateBalances, "selectStatement": selectStatement, "selectAccounts": selectAccounts,
+		"updateBalances": updateBalances, "selectStatement": selectStatement, "selectAccounts": selectAccounts, "selectPostings": selectPostings,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := conn.Exec(t.Context(), "prepare "+name+" as "+statement); err != nil {

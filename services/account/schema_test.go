@@ -8,6 +8,7 @@ import (
 	"example.com/banking/internal/testenv"
 	"example.com/banking/pkg/fault/control"
 	"example.com/banking/pkg/inbox"
+	"example.com/banking/pkg/journal"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
 	"example.com/banking/pkg/quarantine"
@@ -38,12 +39,12 @@ func TestMigratedTablesAreThoseOfTheirPackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = wanted.Close(t.Context()) }()
-	for _, schema := range []string{inbox.Schema, outbox.Schema, quarantine.Schema, control.Schema} {
+	for _, schema := range []string{inbox.Schema, outbox.Schema, quarantine.Schema, control.Schema, journal.Schema} {
 		if _, err := wanted.Exec(t.Context(), schema); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, table := range []string{"inbox", "starts", "outbox", "quarantine_audit", "faults"} {
+	for _, table := range []string{"inbox", "starts", "outbox", "quarantine_audit", "faults", "attempts"} {
 		rows, _ := wanted.Query(t.Context(), describeTable, table)
 		want, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {

@@ -11,6 +11,8 @@ import (
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/fault/control"
 	"example.com/banking/pkg/inbox"
+	"example.com/banking/pkg/janitor"
+	"example.com/banking/pkg/journal"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
 	"example.com/banking/pkg/quarantine"
@@ -85,9 +87,10 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		AppID:      serviceName,
 		Logger:     log,
 		Registerer: registry,
-		StopGrace:  cfg.ShutdownGrace / 12,
+		StopGrace:  cfg.ShutdownGrace / 15,
 		Faults:     faults.Points(),
 	})
+	failures := journal.New(journal.Config{Pool: pool, Registerer: registry, Logger: log, StopGrace: cfg.ShutdownGrace / 60})
 	events, err := session.NewConsumer(messaging.ConsumerConfig{
 		Queue: contract.AccountEventsQueue,
 		Handler: inbox.Handler(inbox.Config[command]{
@@ -113,11 +116,12 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		RateLimit:   cfg.RateLimit,
 		Probe:       pool.Ping,
 		Starts:      inbox.NewStarts(pool),
+		Observe:     failures.Observe,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make consumer: %w", err)
 	}
-	janitor := inbox.NewJanitor(inbox.JanitorConfig{Pool: pool, Retention: cfg.InboxRetention, Logger: log})
+	retention := janitor.Config{Pool: pool, Retention: cfg.InboxRetention, Logger: log}
 	sweep := &sweeper{
 		pool: pool, outbox: relay, timeout: cfg.SagaTimeout, interval: sweepInterval(cfg.SagaTimeout), batch: 100, now: now, log: log,
 		overdue: newOverdue(registry),
@@ -158,7 +162,9 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		{Name: "broker session", Run: session.Run},
 		faults.Component(),
 		{Name: "outbox relay", Run: relay.Run, After: faults.Loaded()},
-		{Name: "inbox janitor", Run: janitor.Run, After: schema.Migrated()},
+		{Name: "inbox janitor", Run: inbox.NewJanitor(retention).Run, After: schema.Migrated()},
+		{Name: "journal janitor", Run: journal.NewJanitor(retention).Run, After: schema.Migrated()},
+		{Name: "journal", Run: failures.Run, After: schema.Migrated()},
 		{Name: "sweeper", Run: sweep.run, After: schema.Migrated()},
 		{Name: "quarantine", Run: parked.Run, After: schema.Migrated()},
 		{Name: "account events", Run: events.Run, After: faults.Loaded()},

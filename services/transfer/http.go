@@ -23,6 +23,7 @@ func (a *api) register(e *echo.Echo) {
 	e.GET("/transfers", a.list)
 	e.GET("/transfers/summary", a.summary)
 	e.GET("/transfers/:id", a.show)
+	e.GET("/transfers/:id/life", a.life)
 }
 
 // problem translates the store's errors; nil leaves them to the server's general rules.

@@ -302,6 +302,8 @@ func TestDocumentedAnswersExist(t *testing.T) {
 	b.call(http.MethodGet, "/transfers/summary", "")
 	b.call(http.MethodGet, "/transfers/"+id, "")
 	b.call(http.MethodGet, "/transfers/"+uuid.NewString(), "")
+	b.call(http.MethodGet, "/transfers/"+id+"/life", "")
+	b.call(http.MethodGet, "/transfers/"+uuid.NewString()+"/life", "")
 	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.yaml"} {
 		b.call(http.MethodGet, path, "")
 	}

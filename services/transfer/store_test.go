@@ -12,6 +12,7 @@ import (
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/fault/control"
 	"example.com/banking/pkg/inbox"
+	"example.com/banking/pkg/journal"
 	"example.com/banking/pkg/outbox"
 	"example.com/banking/pkg/quarantine"
 	"example.com/banking/services/transfer/lifecycle"
@@ -22,10 +23,10 @@ import (
 func TestMigratedTablesAreThoseOfTheirPackages(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	if _, err := d.db.Exec(t.Context(), `create schema wanted; set search_path = wanted; `+inbox.Schema+outbox.Schema+quarantine.Schema+control.Schema+`; reset search_path`); err != nil {
+	if _, err := d.db.Exec(t.Context(), `create schema wanted; set search_path = wanted; `+inbox.Schema+outbox.Schema+quarantine.Schema+control.Schema+journal.Schema+`; reset search_path`); err != nil {
 		t.Fatal(err)
 	}
-	for _, table := range []string{"inbox", "starts", "outbox", "quarantine_audit", "faults"} {
+	for _, table := range []string{"inbox", "starts", "outbox", "quarantine_audit", "faults", "attempts"} {
 		got, want := d.describe("public."+table), d.describe("wanted."+table)
 		if len(got) < 4 || !slices.Equal(got, want) {
 			t.Errorf("%s is\n%s\nwant\n%s", table, strings.Join(got, "\n"), strings.Join(want, "\n"))

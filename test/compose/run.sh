@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 export COMPOSE_PROJECT_NAME=banking-test-$$
-export ACCOUNT_PORT=0 TRANSFER_PORT=0 POSTGRES_PORT=0 RABBITMQ_PORT=0 RABBITMQ_MANAGEMENT_PORT=0
+export CONSOLE_PORT=0 ACCOUNT_PORT=0 TRANSFER_PORT=0 POSTGRES_PORT=0 RABBITMQ_PORT=0 RABBITMQ_MANAGEMENT_PORT=0
 # Not the defaults: this shows that they can be set.
 export ADMIN_TOKEN=token-$$ POSTGRES_PASSWORD=postgres-$$ ACCOUNT_DB_PASSWORD=account-$$ TRANSFER_DB_PASSWORD=transfer-$$
 operator_password=${OPERATOR_AMQP_PASSWORD:-operator-local-demo}
@@ -103,7 +103,13 @@ say "images built"
 quietly docker compose up --detach --wait --wait-timeout "$start_timeout"
 account=$(address account 8081)
 transfer=$(address transfer 8082)
+console=$(address console 8080)
 say "everything is healthy"
+
+ask "$console/" | grep -q '<title>Banking console</title>' || fail "the console does not show its page"
+queues=$(curl --silent --max-time 5 --no-buffer "$console/events?topics=queues,accounts" | grep --max-count 2 '"parts"' || true)
+[[ $queues == *banking.dead-letters* && $queues == *balanceMinor* ]] || fail "the console sees no queues or no accounts: $queues"
+say "the console sees the broker and the services"
 
 seeded=$(count_accounts)
 ((seeded >= 2)) || fail "seed left $seeded accounts"

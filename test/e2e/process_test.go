@@ -27,7 +27,7 @@ var binaries = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	build := exec.Command("go", "build", "-o", dir, "example.com/banking/services/account",
-		"example.com/banking/services/transfer", "example.com/banking/cmd/bank")
+		"example.com/banking/services/transfer", "example.com/banking/services/console", "example.com/banking/cmd/bank")
 	if out, err := build.CombinedOutput(); err != nil {
 		return dir, fmt.Errorf("building the programs: %w\n%s", err, out)
 	}

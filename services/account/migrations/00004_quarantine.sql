@@ -21,8 +21,8 @@ create table quarantine_audit (
     body       bytea,
     check ((action = 'DISCARD') = (body is not null and because <> ''))
 );
-create index quarantine_audit_key on quarantine_audit (key, id);
-create index quarantine_audit_run on quarantine_audit (run, id);
+create index quarantine_audit_by_key on quarantine_audit (key, id);
+create index quarantine_audit_by_run on quarantine_audit (run, id);
 
 -- +goose Down
 drop table quarantine_audit;

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"log/slog"
+	"time"
+
+	"example.com/banking/pkg/service"
+	"example.com/banking/services/console/upstream"
+	"example.com/banking/services/console/watch"
+)
+
+const serviceName = "console"
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// app is the service, put together and not started.
+type app struct {
+	http       *service.HTTP
+	upstreams  []*upstream.Upstream
+	components []service.Component
+	grace      time.Duration
+	log        *slog.Logger
+}
+
+// run is the service from configuration to clean stop.
+func run(ctx context.Context, cfg config, log *slog.Logger) error {
+	a, err := newApp(cfg, log)
+	if err != nil {
+		return err
+	}
+	return a.run(ctx)
+}
+
+// run starts the components and stops them when ctx ends.
+func (a *app) run(ctx context.Context) error {
+	for _, u := range a.upstreams {
+		defer u.Close()
+	}
+	return service.Run(ctx, a.grace, a.log, a.components...)
+}
+
+func newApp(cfg config, log *slog.Logger) (*app, error) {
+	account, err := upstream.New("account", cfg.AccountURL)
+	if err != nil {
+		return nil, err
+	}
+	transfer, err := upstream.New("transfer", cfg.TransferURL)
+	if err != nil {
+		return nil, err
+	}
+	management, err := upstream.New("RabbitMQ", cfg.ManagementURL)
+	if err != nil {
+		return nil, err
+	}
+	bank := &watch.Bank{Account: account, Transfer: transfer, Management: management, Vhost: cfg.Vhost, AdminToken: cfg.AdminToken}
+	hub := watch.NewHub(watch.Config{Find: bank.Find, Logger: log})
+
+	// It is ready when it listens: what it watches may be away, and that is what it is there to show.
+	server, err := service.NewHTTP(service.HTTPConfig{
+		Addr:       cfg.HTTPAddr,
+		AdminToken: cfg.AdminToken,
+		OpenAPI:    openAPI,
+		Grace:      cfg.ShutdownGrace,
+		Logger:     log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	sessions := newSessions(cfg.AdminToken, time.Now)
+	server.Echo.Pre(secureHeaders)
+	newFiles().register(server.Echo)
+	(&events{hub: hub, sessions: sessions}).register(server.Echo)
+	sessions.register(server.Echo)
+	(&api{account: account, transfer: transfer, token: cfg.AdminToken, sessions: sessions, hub: hub}).register(server.Echo)
+
+	// Stopped in the reverse order: pages are told first, and then nothing is asked any more.
+	return &app{
+		http: server, upstreams: []*upstream.Upstream{account, transfer, management}, grace: cfg.ShutdownGrace, log: log,
+		components: []service.Component{
+			{Name: "hub", Run: hub.Run},
+			{Name: "http", Run: server.Run},
+		},
+	}, nil
+}
