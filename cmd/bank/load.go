@@ -28,6 +28,7 @@ type loadResult struct {
 	Sent     int            `json:"sent"`
 	Accepted int            `json:"accepted"`
 	Failed   int            `json:"failed"`
+	TimedOut int            `json:"timedOut"`
 	Error    string         `json:"error,omitzero"`
 	Ended    map[string]int `json:"ended"`
 	Open     int            `json:"open"`
@@ -88,7 +89,7 @@ func (c *loadCommand) Run(ctx context.Context, to *endpoints, out *output) error
 		return err
 	}
 	result := loadResult{
-		Rate: c.Rate, Seconds: r.Sending.Seconds(), Sent: r.Sent, Accepted: r.Accepted, Failed: r.Failed, Error: r.Error,
+		Rate: c.Rate, Seconds: r.Sending.Seconds(), Sent: r.Sent, Accepted: r.Accepted, Failed: r.Failed, TimedOut: r.TimedOut, Error: r.Error,
 		Ended: r.Ended, Open: r.Open, AnswerMS: inMilliseconds(r.Answer), EndMS: inMilliseconds(r.End),
 	}
 	if err := result.print(out); err != nil {
@@ -106,7 +107,10 @@ func (r loadResult) print(out *output) error {
 	}
 	fmt.Fprintf(out, "\n%d transfers sent in %.1f s, %d accepted, %d failed\n", r.Sent, r.Seconds, r.Accepted, r.Failed)
 	if r.Error != "" {
-		fmt.Fprintln(out, out.bad("the last failure: "+r.Error))
+		fmt.Fprintln(out, out.bad("the last failure: "+foreign(r.Error)))
+	}
+	if r.TimedOut > 0 {
+		fmt.Fprintln(out, out.bad(fmt.Sprintf("%d of them were not answered in time; they took longest, and are in none of the figures below", r.TimedOut)))
 	}
 	for _, status := range []string{"COMPLETED", "REJECTED", "REFUNDED"} {
 		if n := r.Ended[status]; n > 0 {

@@ -84,33 +84,44 @@ func (q *quarantines) through(ctx context.Context, service *api, queue string, v
 }
 
 const (
-	throughTime = 2 * time.Minute
-	// peekChunk is how many messages may be on their way at once: a body has a MiB at most, and the client library takes in all that comes.
-	peekChunk = 32
+	throughTime = 2 * time.Minute // for what a service has to say of a queue
+	// peekChunk is how many messages may be on their way at once. A body has a MiB at most, and the client library takes in all that comes.
+	peekChunk = 64
 	// peekPause is how long the next message of a queue may take to come. The broker pushes thousands in a second.
 	peekPause = 5 * time.Second
 )
 
-// peek shows every message that waits in a queue and leaves them there: each is fetched and none acknowledged, and closing the channel puts
-// them back in their order. They are pushed in chunks, each to a consumer of its own, because the prefetch is counted for each consumer. To
-// ask for one at a time would take half a minute for 10,000, and meanwhile the quarantine looks empty to everybody else.
+// peek shows every message that waits in a queue and leaves them there: each is fetched and none acknowledged. They are pushed, because to
+// ask for one at a time would take half a minute for 10,000, and meanwhile the quarantine looks empty to everybody else; and in chunks, each
+// to a channel of its own. The channels are closed in the order of what they hold, because that is the order in which it stands then.
 func (b *broker) peek(ctx context.Context, name string, visit func(amqp.Delivery)) error {
 	conn, err := b.dial()
 	if err != nil {
 		return err
 	}
-	defer conn.Close() // gives back what was fetched
-	channel, err := conn.Channel()
+	defer conn.Close()
+	asking, err := conn.Channel()
 	if err != nil {
 		return err
 	}
-	waiting, err := b.depth(channel, name)
+	waiting, err := b.depth(asking, name)
 	if err != nil {
 		return fmt.Errorf("counting queue %s: %w", name, err)
 	}
+	var held []*amqp.Channel
+	defer func() {
+		for _, channel := range held {
+			_ = channel.Close()
+		}
+	}()
 	for waiting > 0 {
 		n := min(waiting, peekChunk)
-		if err := b.chunk(ctx, channel, name, int(n), visit); err != nil {
+		channel, err := conn.Channel()
+		if err != nil {
+			return fmt.Errorf("looking into queue %s: %w", name, err)
+		}
+		held = append(held, channel)
+		if err := chunk(ctx, channel, name, int(n), visit); err != nil {
 			return fmt.Errorf("looking into queue %s: %w", name, err)
 		}
 		waiting -= n
@@ -118,12 +129,12 @@ func (b *broker) peek(ctx context.Context, name string, visit func(amqp.Delivery
 	return nil
 }
 
-func (b *broker) chunk(ctx context.Context, channel *amqp.Channel, name string, n int, visit func(amqp.Delivery)) error {
+// chunk shows n messages. They are held until the channel is closed.
+func chunk(ctx context.Context, channel *amqp.Channel, name string, n int, visit func(amqp.Delivery)) error {
 	if err := channel.Qos(n, 0, false); err != nil {
 		return err
 	}
-	const tag = "bank"
-	messages, err := channel.ConsumeWithContext(ctx, name, tag, false, false, false, false, nil)
+	messages, err := channel.ConsumeWithContext(ctx, name, "bank", false, false, false, false, nil)
 	if err != nil {
 		return err
 	}
@@ -143,7 +154,7 @@ func (b *broker) chunk(ctx context.Context, channel *amqp.Channel, name string, 
 			return ctx.Err()
 		}
 	}
-	return channel.Cancel(tag, false)
+	return channel.Cancel("bank", false)
 }
 
 // parkedIn reads as much of a message as the invariants want to know.

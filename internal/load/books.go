@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -13,7 +14,8 @@ import (
 type Report struct {
 	Sent     int            `json:"sent"`
 	Accepted int            `json:"accepted"`
-	Failed   int            `json:"failed"` // refused, or not answered
+	Failed   int            `json:"failed"`   // refused, or not answered
+	TimedOut int            `json:"timedOut"` // of them, not answered in time: they took longest, and are in no percentile
 	Error    string         `json:"error,omitzero"`
 	Ended    map[string]int `json:"ended,omitempty"` // by status
 	Open     int            `json:"open"`            // accepted and not ended
@@ -74,6 +76,12 @@ func (b *books) failed(err error) {
 	b.m.Lock()
 	defer b.m.Unlock()
 	b.r.Failed++
+	if waiting, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err); ok && waiting.Timeout() {
+		b.r.TimedOut++
+	}
 	b.r.Error = err.Error()
 }
 

@@ -31,6 +31,7 @@ type Config struct {
 	Hot      float64       // share of the transfers that pay into the first account; the others are spread evenly
 	Amount   int64         // at most, in minor units; default 100
 	Drain    time.Duration // how long the last transfers may take to end; default 30 s
+	Timeout  time.Duration // for an answer; default 15 s
 	Running  int           // requests under way at once at most; default 2,000. A later one waits, and its waiting counts
 	Ended    <-chan Ended  // tells which transfers have ended, see Watch; nil: only the answers are measured
 	Progress func(Report)  // called every second, when not nil
@@ -42,11 +43,16 @@ func (c Config) validate() error {
 		return errors.New("load: two accounts are needed at least")
 	case !(c.Rate > 0) || c.Rate > 1e6 || c.Duration <= 0:
 		return errors.New("load: a rate above 0 and up to 1,000,000 per second, and a duration above 0, are needed")
+	case c.transfers() == 0:
+		return fmt.Errorf("load: %g per second for %s is not one transfer", c.Rate, c.Duration)
 	case c.Hot < 0 || c.Hot > 1:
 		return errors.New("load: the hot account's share must be from 0 to 1")
 	}
 	return nil
 }
+
+// transfers is how many the load has. 0.29 a second for 100 s are 29, though their product as a float is a little less.
+func (c Config) transfers() int { return int(c.Rate*c.Duration.Seconds() + 1e-9) }
 
 // Run sends the load and waits until every accepted transfer has ended, for Drain at most. When ctx ends it stops sending and reports what
 // it has seen so far.
@@ -69,7 +75,7 @@ func Run(ctx context.Context, c Config) (Report, error) {
 // answered. It measures how much a system can take, and nothing about latencies: they depend on the number of clients. Of the
 // configuration it uses URL, Accounts, Currency, Hot and Amount.
 func Burst(ctx context.Context, c Config, n, clients int) (Report, error) {
-	c.Rate, c.Duration, c.Running, c.Ended = 1, 1, clients, nil
+	c.Rate, c.Duration, c.Running, c.Ended = 1, time.Second, clients, nil
 	if err := c.validate(); err != nil {
 		return Report{}, err
 	}
@@ -98,8 +104,11 @@ func newGenerator(c Config) *generator {
 	if c.Amount <= 0 {
 		c.Amount = 100
 	}
+	if c.Timeout <= 0 {
+		c.Timeout = 15 * time.Second
+	}
 	return &generator{
-		Config: c, client: &http.Client{Transport: transport, Timeout: 15 * time.Second},
+		Config: c, client: &http.Client{Transport: transport, Timeout: c.Timeout},
 		books: newBooks(c.Ended != nil), slots: make(chan struct{}, c.Running),
 	}
 }
@@ -119,7 +128,7 @@ func (g *generator) run(ctx context.Context) Report {
 
 	began := time.Now()
 	var requests sync.WaitGroup
-	for i := range int(g.Rate * g.Duration.Seconds()) {
+	for i := range g.transfers() {
 		due := began.Add(time.Duration(float64(i) / g.Rate * float64(time.Second)))
 		if !sleepUntil(ctx, due) {
 			break

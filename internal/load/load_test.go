@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -98,6 +99,41 @@ func TestFailuresAreCounted(t *testing.T) {
 	})
 	r, err := load.Run(t.Context(), load.Config{URL: url, Accounts: accounts, Currency: "EUR", Rate: 300, Duration: 100 * time.Millisecond})
 	if err != nil || r.Sent != 30 || r.Failed+r.Accepted != 30 || r.Accepted < 5 || r.Failed < 15 || r.Error == "" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// The percentiles are of answers. Without a word about those that never came they would look best when the service is worst.
+func TestAnswersThatTimeOutAreCounted(t *testing.T) {
+	t.Parallel()
+	over := make(chan struct{})
+	url := service(t, func(w http.ResponseWriter, n int, _ order) {
+		switch n {
+		case 1, 2, 3:
+			<-over
+		case 4:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			accept(w, n)
+		}
+	})
+	t.Cleanup(func() { close(over) }) // before the server is closed
+	r, err := load.Run(t.Context(), load.Config{URL: url, Accounts: accounts, Currency: "EUR", Rate: 100, Duration: 100 * time.Millisecond, Timeout: 2 * time.Second})
+	if err != nil || r.Sent != 10 || r.Accepted != 6 || r.Failed != 4 || r.TimedOut != 3 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestLoadOfNothingIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []load.Config{{Rate: 0.5, Duration: time.Second}, {Rate: 1, Duration: 999 * time.Millisecond}, {Rate: 0.01, Duration: time.Minute}} {
+		c.URL, c.Accounts, c.Currency = "http://127.0.0.1:1", accounts, "EUR"
+		if r, err := load.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "is not one transfer") {
+			t.Errorf("%g for %s: %+v, %v", c.Rate, c.Duration, r, err)
+		}
+	}
+	url := service(t, func(w http.ResponseWriter, n int, _ order) { accept(w, n) })
+	if r, err := load.Run(t.Context(), load.Config{URL: url, Accounts: accounts, Currency: "EUR", Rate: 290, Duration: 100 * time.Millisecond}); err != nil || r.Sent != 29 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -207,6 +207,34 @@ func TestDeletingEndsALastingFault(t *testing.T) {
 	t.Logf("the other replica stopped after %s", time.Since(deleted))
 }
 
+// A client that is told of a failure arms once more.
+func TestStoredIsArmedThoughTheRefreshFails(t *testing.T) {
+	t.Parallel()
+	database := newDatabase(t)
+	r := start(t, database, true)
+	r.call("POST", "/admin/faults", `{"point":"handler","action":"error","messageId":"m1"}`, http.StatusCreated)
+	pool := connect(t, database)
+	if _, err := pool.Exec(t.Context(), `create function refuse() returns trigger language plpgsql as 'begin raise exception ''not now''; end';
+		create trigger refuse before update on faults for each row execute function refuse()`); err != nil {
+		t.Fatal(err)
+	}
+	if !r.fails("m1") { // which is to be noted by the next refresh, and cannot be
+		t.Fatal("it is not armed")
+	}
+	r.call("POST", "/admin/faults", `{"point":"handler","action":"error","messageId":"m2"}`, http.StatusCreated)
+	var stored int
+	if err := pool.QueryRow(t.Context(), `select count(*) from faults where message_id = 'm2'`).Scan(&stored); err != nil || stored != 1 {
+		t.Errorf("%d are stored, %v", stored, err)
+	}
+	if r.fails("m2") {
+		t.Error("the refresh was to fail")
+	}
+	if _, err := pool.Exec(t.Context(), `drop trigger refuse on faults`); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is armed", func() bool { return r.fails("m2") })
+}
+
 // The poll is what other replicas rely on for their second.
 func TestPollIsWithinTheSecondThatIsPromised(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,8 @@ func viewOf(f fault.Fault) view {
 	return v
 }
 
-// arm stores a fault. By the time of the answer it is armed on this replica.
+// arm stores a fault. By the time of the answer it is armed on this replica, or will be with the next poll: once it is stored there is no
+// taking it back, and an error would make the client arm it twice.
 func (c *Control) arm(e echo.Context) error {
 	var asked request
 	if err := service.DecodeJSON(e, &asked); err != nil {
@@ -68,7 +69,7 @@ func (c *Control) arm(e echo.Context) error {
 		return err
 	}
 	if err := c.refresh(ctx); err != nil {
-		return err
+		c.config.Logger.WarnContext(ctx, "a new fault is stored, and armed here with the next poll that works", "fault", f.ID, "error", err)
 	}
 	c.config.Logger.WarnContext(ctx, "fault armed", "fault", f.ID, "point", f.Point, "action", f.Action, "class", f.Class, "delay", f.Delay,
 		"message_id", f.MessageID, "count", f.Remaining)
