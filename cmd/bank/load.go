@@ -32,6 +32,7 @@ type loadResult struct {
 	Error    string         `json:"error,omitzero"`
 	Ended    map[string]int `json:"ended"`
 	Open     int            `json:"open"`
+	Blind    bool           `json:"blind,omitzero"` // the broker's news of ends stopped coming
 	AnswerMS milliseconds   `json:"answerMs"`
 	EndMS    milliseconds   `json:"endMs"`
 }
@@ -90,7 +91,7 @@ func (c *loadCommand) Run(ctx context.Context, to *endpoints, out *output) error
 	}
 	result := loadResult{
 		Rate: c.Rate, Seconds: r.Sending.Seconds(), Sent: r.Sent, Accepted: r.Accepted, Failed: r.Failed, TimedOut: r.TimedOut, Error: r.Error,
-		Ended: r.Ended, Open: r.Open, AnswerMS: inMilliseconds(r.Answer), EndMS: inMilliseconds(r.End),
+		Ended: r.Ended, Open: r.Open, Blind: r.Blind, AnswerMS: inMilliseconds(r.Answer), EndMS: inMilliseconds(r.End),
 	}
 	if err := result.print(out); err != nil {
 		return err
@@ -117,7 +118,10 @@ func (r loadResult) print(out *output) error {
 			fmt.Fprintf(out, "  %-9s %d\n", status, n)
 		}
 	}
-	if r.Open > 0 {
+	switch {
+	case r.Blind:
+		fmt.Fprintln(out, out.bad(fmt.Sprintf("  %d are not known to have ended: the connection to the broker was lost; bank verify tells", r.Open)))
+	case r.Open > 0:
 		fmt.Fprintln(out, out.bad(fmt.Sprintf("  %d have not ended", r.Open)))
 	}
 	fmt.Fprintln(out)

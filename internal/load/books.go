@@ -18,7 +18,8 @@ type Report struct {
 	TimedOut int            `json:"timedOut"` // of them, not answered in time: they took longest, and are in no percentile
 	Error    string         `json:"error,omitzero"`
 	Ended    map[string]int `json:"ended,omitempty"` // by status
-	Open     int            `json:"open"`            // accepted and not ended
+	Open     int            `json:"open"`            // accepted and not known to have ended
+	Blind    bool           `json:"blind,omitzero"`  // the news of ends stopped coming: those that are open may have ended as well
 
 	Answer  Latencies     `json:"answer"` // from the time a transfer was due to the answer 202
 	End     Latencies     `json:"end"`    // to the news that it has ended
@@ -119,13 +120,22 @@ func (b *books) end(e Ended) {
 	b.changed = make(chan struct{})
 }
 
-// wait returns when no accepted transfer is open, or ctx ends.
+// blind notes that no more ends will be heard of.
+func (b *books) blind() {
+	b.m.Lock()
+	defer b.m.Unlock()
+	b.r.Blind = true
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// wait returns when no accepted transfer is open, nothing more will be heard, or ctx ends.
 func (b *books) wait(ctx context.Context) {
 	for {
 		b.m.Lock()
-		open, changed := len(b.due), b.changed
+		open, blind, changed := len(b.due), b.r.Blind, b.changed
 		b.m.Unlock()
-		if open == 0 {
+		if open == 0 || blind {
 			return
 		}
 		select {

@@ -183,7 +183,8 @@ func (g *generator) listen(over <-chan struct{}) {
 		select {
 		case e, open := <-ended:
 			if !open {
-				ended = nil // those that are still open will be reported as such
+				ended = nil
+				g.books.blind()
 				continue
 			}
 			g.books.ended(e)

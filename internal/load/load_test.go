@@ -177,6 +177,22 @@ func TestBurstKeepsItsClientsBusy(t *testing.T) {
 	}
 }
 
+// A broker that goes away takes the news along. That is not a transfer that has not ended.
+func TestLostNewsIsSaid(t *testing.T) {
+	t.Parallel()
+	news := make(chan load.Ended)
+	url := service(t, func(w http.ResponseWriter, n int, _ order) {
+		if n == 3 {
+			close(news)
+		}
+		accept(w, n)
+	})
+	r, err := load.Run(t.Context(), load.Config{URL: url, Accounts: accounts, Currency: "EUR", Rate: 100, Duration: 100 * time.Millisecond, Ended: news, Drain: time.Hour})
+	if err != nil || !r.Blind || r.Open != 10 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func TestHotAccount(t *testing.T) {
 	t.Parallel()
 	var m sync.Mutex
