@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/banking/pkg/fault"
+	"example.com/banking/pkg/retry"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
@@ -16,7 +17,7 @@ import (
 //
 // The way of one delivery: take puts it among the ready ones, dispatch gives it in a batch to a worker, where Consumer.handle runs the
 // batch and judges it; settle carries the verdict out. It is acked, rejected or given back, or waits here for its next attempt
-// (wake), or a copy of it is published elsewhere before it is acked (publishCopies).
+// (wake), or a copy of it is published before it is acked (publishCopies): elsewhere, or at the tail of its own queue.
 type attachment struct {
 	consumer  *Consumer
 	link      *link
@@ -29,7 +30,6 @@ type attachment struct {
 	work    chan<- *batch    // only we send on it
 	results chan []*delivery // from the workers; has room for one answer of each
 	busy    int              // batches at the workers
-	quiet   time.Time        // since when nothing has come from them or, since it subscribed, from the broker
 
 	ready     []*delivery          // to be handled, in order
 	since     time.Time            // when the first of them came
@@ -97,7 +97,6 @@ func (a *attachment) run(ctx context.Context) {
 			a.takeMore()
 		case ds := <-a.results:
 			a.busy--
-			a.quiet = time.Now()
 			a.settle(ds)
 		case r := <-a.published:
 			a.copiesPublished(r)
@@ -119,8 +118,11 @@ func (a *attachment) run(ctx context.Context) {
 }
 
 // full says whether no more deliveries are taken: the next batch is complete, or so many messages wait here that the
-// next ones had better wait at the broker.
+// next ones had better wait at the broker. A half-open breaker takes one all the same, or it would never close.
 func (a *attachment) full() bool {
+	if a.breaker == retry.HalfOpen {
+		return len(a.ready) > 0
+	}
 	waiting := len(a.waiting) + len(a.unsent)
 	return len(a.ready) >= a.consumer.BatchSize || waiting > 0 && 2*waiting >= a.consumer.Prefetch
 }
@@ -165,8 +167,6 @@ func (a *attachment) settle(ds []*delivery) {
 			d.attempt++
 			a.wait(d)
 			m.retried.Inc()
-		case holdHere:
-			a.wait(d)
 		case lapByReject:
 			a.ledger.close(d.DeliveryTag)
 			a.check(a.ch.Reject(d.DeliveryTag, false))
@@ -180,12 +180,17 @@ func (a *attachment) settle(ds []*delivery) {
 	a.giveBack(back)
 }
 
-// giveBack gives deliveries back unspent.
+// giveBack gives deliveries back unspent. What has spent attempts here goes to the tail with them; but not when we stop, which
+// must not wait for the broker, and happens on purpose.
 func (a *attachment) giveBack(ds []*delivery) {
 	if a.stopping {
 		a.excuse(ds)
 	}
 	for _, d := range ds {
+		if d.waited() && !a.stopping {
+			a.moveToTail(d)
+			continue
+		}
 		a.ledger.close(d.DeliveryTag)
 		a.check(a.ch.Nack(d.DeliveryTag, false, true))
 		a.consumer.metrics.givenBack.Inc()

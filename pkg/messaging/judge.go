@@ -26,7 +26,7 @@ func (c *Consumer) judge(live context.Context, ds []*delivery) {
 		case d.err == nil:
 			d.verdict = done
 		case down && unanswered(d.class):
-			c.spare(d, now)
+			c.spare(d)
 		case c.decide(d, now) == retry.Retry && d.class.CountsForBreaker():
 			retries++
 		}
@@ -52,11 +52,8 @@ func (c *Consumer) classOf(err error) retry.Class { return retry.ClassOf(err, c.
 
 // spare spends no attempt on a delivery that failed because its dependency is down: it says nothing about the message, and
 // must not bring it nearer to the quarantine. It comes back when the breaker lets it.
-func (c *Consumer) spare(d *delivery, now time.Time) {
+func (c *Consumer) spare(d *delivery) {
 	d.verdict = giveBack
-	if d.waited() {
-		d.verdict, d.due = holdHere, now
-	}
 	c.attemptLog(d).Warn("the dependency is down, no attempt is spent")
 }
 
@@ -104,7 +101,7 @@ func (c *Consumer) retry(d *delivery, now time.Time, delay time.Duration) {
 		d.verdict = lapByReject
 	default:
 		d.verdict = lapByCopy
-		d.copy = c.lapCopy(d, c.Road.copyTo(delay, c.rnd()))
+		d.copy = c.lapCopy(d, c.Road.copyTo(delay, c.rnd()), d.attempt)
 	}
 }
 

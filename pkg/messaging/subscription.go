@@ -9,21 +9,30 @@ import (
 )
 
 // subscription is what an attachment has asked the broker for. It follows the breaker: everything up to the prefetch while that is
-// closed, one message at a time while it is half-open, nothing while it is open. The channel stays, and with it what is held.
+// closed, one message at a time while it is half-open, nothing while it is open. The channel stays.
 type subscription struct {
 	tag        string               // a new one for each
 	number     int                  // of subscriptions so far
 	deliveries <-chan amqp.Delivery // nil while there is none
 	prefetch   int                  // 0 while there is none
-	stale      bool                 // since it began, a message has come to wait here that may be all of its prefetch
+	stale      bool                 // since it began, a message has come to wait here that may be all of a prefetch of one
 
 	breaker retry.BreakerState // that it follows at present
 	until   time.Time          // when that ends by itself; zero: never
 }
 
-// heedBreaker brings the subscription in line with the breaker.
+// heedBreaker brings the subscription in line with the breaker. Nothing waits here while it is open. That may be for long: the
+// attempts would be lost with the process, or when the broker takes the channel of a consumer that does not ack (consumer_timeout).
+// And those who wait are the ones that opened it; if they are to blame themselves, the next to be tried must be somebody else.
 func (a *attachment) heedBreaker(now time.Time) error {
 	a.breaker, a.until = a.consumer.dampers.breakerState(now)
+	if a.breaker == retry.Open {
+		for _, d := range a.waiting {
+			a.moveToTail(d)
+		}
+		a.waiting = nil
+		a.countWaiting()
+	}
 	wanted := a.consumer.Prefetch
 	switch a.breaker {
 	case retry.Open:
@@ -41,13 +50,13 @@ func (a *attachment) heedBreaker(now time.Time) error {
 			return err
 		}
 		if less {
-			a.clearReady(now)
+			a.giveBack(a.ready)
+			a.ready = nil
 		}
 	}
 	if wanted == 0 {
 		return nil
 	}
-	a.quiet = now
 	return a.subscribe(wanted)
 }
 
@@ -80,19 +89,4 @@ func (a *attachment) unsubscribe() error {
 	}
 	a.deliveries, a.prefetch = nil, 0
 	return nil
-}
-
-// clearReady lets go of what has not been started. Messages that have spent attempts here stay, or those would be forgotten.
-func (a *attachment) clearReady(now time.Time) {
-	var back []*delivery
-	for _, d := range a.ready {
-		if d.waited() {
-			d.due = now
-			a.wait(d)
-		} else {
-			back = append(back, d)
-		}
-	}
-	a.ready = nil
-	a.giveBack(back)
 }
