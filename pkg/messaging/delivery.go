@@ -27,6 +27,7 @@ type delivery struct {
 	key     [32]byte // under which they are, once begun
 
 	err     error       // how this execution ended
+	untried bool        // err is that of its neighbours in the batch, it has not been run alone
 	class   retry.Class // of err
 	verdict verdict
 	reason  string // with the verdict quarantineNow
