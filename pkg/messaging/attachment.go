@@ -59,7 +59,7 @@ func (c *Consumer) attach(l *link, work chan<- *batch, live context.Context) (*a
 	}
 	a.cancelled = a.ch.NotifyCancel(make(chan string, 1))
 	a.closed = a.ch.NotifyClose(make(chan *amqp.Error, 1))
-	if err := a.heedBreaker(time.Now()); err != nil {
+	if err := a.follow(time.Now()); err != nil {
 		return nil, err
 	}
 	c.stuck.Store(nil)
@@ -74,7 +74,7 @@ func (a *attachment) run(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		now := time.Now()
-		if err := a.heedBreaker(now); err != nil {
+		if err := a.follow(now); err != nil {
 			a.lost(err)
 			return
 		}
@@ -82,13 +82,9 @@ func (a *attachment) run(ctx context.Context) {
 		again := a.dispatch(now)
 		a.publishCopies()
 		a.flush()
-		deliveries := a.deliveries
-		if a.full() {
-			deliveries = nil
-		}
 		timer.Reset(a.pause(now, again))
 		select {
-		case d, open := <-deliveries:
+		case d, open := <-a.deliveries:
 			if !open {
 				a.lost(nil)
 				return
@@ -102,7 +98,7 @@ func (a *attachment) run(ctx context.Context) {
 			a.copiesPublished(r)
 		case <-a.consumer.dampers.changed:
 		case <-timer.C:
-		case <-a.cancelled: // deliveries end too, but nobody looks there while it is full
+		case <-a.cancelled: // deliveries end too, but there may be no subscription
 			a.lost(nil)
 			return
 		case exception := <-a.closed: // the same
@@ -117,14 +113,11 @@ func (a *attachment) run(ctx context.Context) {
 	}
 }
 
-// full says whether no more deliveries are taken: the next batch is complete, or so many messages wait here that the
-// next ones had better wait at the broker. A half-open breaker takes one all the same, or it would never close.
-func (a *attachment) full() bool {
-	if a.breaker == retry.HalfOpen {
-		return len(a.ready) > 0
-	}
+// saturated says whether so many messages wait here that no others are started, which might come to wait as well. A half-open breaker
+// tries one all the same, or it would never close.
+func (a *attachment) saturated() bool {
 	waiting := len(a.waiting) + len(a.unsent)
-	return len(a.ready) >= a.consumer.BatchSize || waiting > 0 && 2*waiting >= a.consumer.Prefetch
+	return a.breaker != retry.HalfOpen && waiting > 0 && 2*waiting >= a.consumer.Prefetch
 }
 
 func (a *attachment) take(d amqp.Delivery) {
@@ -132,9 +125,10 @@ func (a *attachment) take(d amqp.Delivery) {
 	a.enqueue(&delivery{Delivery: d, suspect: d.Redelivered && a.consumer.Starts != nil})
 }
 
-// takeMore takes what has come meanwhile, so that a batch is not made of the first one alone.
+// takeMore takes what has come meanwhile, so that a batch is not made of the first one alone. There is no more of it than the
+// prefetch, and none is left to the client library, where nobody would know for how long it has been held.
 func (a *attachment) takeMore() {
-	for !a.full() {
+	for {
 		select {
 		case d, open := <-a.deliveries:
 			if !open {
@@ -148,8 +142,9 @@ func (a *attachment) takeMore() {
 }
 
 func (a *attachment) enqueue(d *delivery) {
+	d.since = time.Now()
 	if len(a.ready) == 0 {
-		a.since = time.Now()
+		a.since = d.since
 	}
 	a.ready = append(a.ready, d)
 }

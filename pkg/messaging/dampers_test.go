@@ -152,21 +152,18 @@ func TestOnlyWhatMayBlameADependencyCounts(t *testing.T) {
 	}
 }
 
-// As many wait here as may while the breaker is closed: a half-open one takes one message all the same, or it would never close.
-func TestHalfOpenBreakerTakesOneWhateverWaits(t *testing.T) {
+// As many wait here as may while the breaker is closed: a half-open one tries a message all the same, or it would never close.
+func TestHalfOpenBreakerTriesOneWhateverWaits(t *testing.T) {
 	t.Parallel()
-	c := &Consumer{ConsumerConfig: ConsumerConfig{Queue: mainQueue, Prefetch: 10, BatchSize: 5}, metrics: NewMetrics().of(mainQueue), dampers: &dampers{}}
+	c := &Consumer{ConsumerConfig: ConsumerConfig{Queue: mainQueue, Prefetch: 10}, metrics: NewMetrics().of(mainQueue)}
 	a := &attachment{consumer: c}
-	for !a.full() {
+	for !a.saturated() {
 		a.wait(&delivery{due: time.Now().Add(time.Hour), verdict: retryHere})
 	}
 	if len(a.waiting) != 5 {
 		t.Errorf("%d wait, half of the prefetch may", len(a.waiting))
 	}
-	if a.breaker = retry.HalfOpen; a.full() {
-		t.Error("none is taken")
-	}
-	if a.enqueue(&delivery{}); !a.full() {
-		t.Error("more than one is taken")
+	if a.breaker = retry.HalfOpen; a.saturated() {
+		t.Error("none is tried")
 	}
 }

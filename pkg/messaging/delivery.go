@@ -36,6 +36,7 @@ type delivery struct {
 	bare  bool        // the copy has been reduced to what always fits
 	tries int         // publishings of the copy that failed
 	due   time.Time   // while it waits
+	since time.Time   // it is ready
 }
 
 // verdict is what is to be done with a delivery after an attempt.

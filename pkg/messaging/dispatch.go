@@ -17,7 +17,7 @@ func (a *attachment) dispatch(now time.Time) (again time.Time) {
 	if a.breaker != retry.Closed {
 		workers = 1
 	}
-	for len(a.ready) > 0 && a.busy < workers {
+	for len(a.ready) > 0 && a.busy < workers && !a.saturated() {
 		n, full := a.next()
 		if due := a.since.Add(c.BatchWait); !full && due.After(now) {
 			return due
@@ -44,15 +44,15 @@ func (a *attachment) dispatch(now time.Time) (again time.Time) {
 	return time.Time{}
 }
 
-// next is the size of the next batch, and whether waiting for more messages would not make it larger. A suspect is a batch of its
-// own, and ends the one before it; while the breaker is half-open every message is.
+// next is the size of the next batch, and whether waiting for more messages would not make it larger: all that the broker hands out
+// may be here. A suspect is a batch of its own, and ends the one before it; while the breaker is half-open every message is.
 func (a *attachment) next() (n int, full bool) {
 	if a.breaker != retry.Closed || a.ready[0].suspect {
 		return 1, true
 	}
 	for n = 1; n < a.consumer.BatchSize; n++ {
 		if n == len(a.ready) {
-			return n, false
+			return n, a.ledger.held >= a.prefetch
 		}
 		if a.ready[n].suspect {
 			break
@@ -97,6 +97,9 @@ func (a *attachment) pause(now, again time.Time) time.Duration {
 		if len(held) > 0 {
 			earlier(held[0].due)
 		}
+	}
+	if len(a.ready) > 0 {
+		earlier(a.ready[0].since.Add(a.consumer.maxHold))
 	}
 	earlier(a.until)
 	return max(0, next.Sub(now))
