@@ -3,11 +3,13 @@ package inbox
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"example.com/banking/pkg/messaging"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -29,10 +31,20 @@ returning starts`
 
 // Begin notes a start before it is made, see messaging.Starts.
 func (s *Starts) Begin(ctx context.Context, consumer string, key [32]byte, first int) (starts int, err error) {
-	if err := s.pool.QueryRow(ctx, beginSQL, consumer, key[:], first).Scan(&starts); err != nil {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
 		return 0, fmt.Errorf("note a start: %w", err)
 	}
-	return starts, nil
+	defer conn.Release()
+	err = conn.QueryRow(ctx, beginSQL, consumer, key[:], first).Scan(&starts)
+	var answer *pgconn.PgError
+	switch {
+	case err == nil:
+		return starts, nil
+	case errors.As(err, &answer) || pgconn.SafeToRetry(err): // the server refused it, or has not heard of it
+		return 0, fmt.Errorf("note a start: %w", err)
+	}
+	return 0, fmt.Errorf("note a start: %w: %w", messaging.ErrPerhapsNoted, err)
 }
 
 const endSQL = `delete from starts where consumer = $1 and key = any ($2)`

@@ -3,11 +3,13 @@ package inbox
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"example.com/banking/pkg/janitor"
+	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/retry"
 )
 
@@ -114,4 +116,34 @@ func TestSweepForgetsStartsThatNeverCameBack(t *testing.T) {
 	}
 	begin(t, s, "a", "old", 1, 2)
 	begin(t, s, "a", "young", 1, 3)
+}
+
+// A commit that is not answered may have been made; whatever does not come so far has not been.
+func TestBeginSaysWhetherTheStartMayHaveBeenNoted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	s := NewStarts(b.pool)
+	locked, err := b.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = locked.Rollback(context.Background()) }()
+	if _, err := locked.Exec(t.Context(), "lock table starts in access exclusive mode"); err != nil {
+		t.Fatal(err)
+	}
+	bounded, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.Begin(bounded, "a", [32]byte{}, 1); !errors.Is(err, messaging.ErrPerhapsNoted) || retry.ClassOf(err) != retry.Timeout {
+		t.Errorf("no answer: %v", err)
+	}
+	if _, err := s.Begin(bounded, "a", [32]byte{}, 1); err == nil || errors.Is(err, messaging.ErrPerhapsNoted) {
+		t.Errorf("not sent: %v", err)
+	}
+	if _, err := s.Begin(t.Context(), "no text: \x00", [32]byte{}, 1); err == nil || errors.Is(err, messaging.ErrPerhapsNoted) {
+		t.Errorf("refused: %v", err)
+	}
+	b.pool.Close()
+	if _, err := s.Begin(t.Context(), "a", [32]byte{}, 1); err == nil || errors.Is(err, messaging.ErrPerhapsNoted) {
+		t.Errorf("no connection: %v", err)
+	}
 }

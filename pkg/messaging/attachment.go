@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/banking/pkg/fault"
+	"example.com/banking/pkg/retry"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
@@ -16,7 +17,7 @@ import (
 //
 // The way of one delivery: take puts it among the ready ones, dispatch gives it in a batch to a worker, where Consumer.handle runs the
 // batch and judges it; settle carries the verdict out. It is acked, rejected or given back, or waits here for its next attempt
-// (wake), or a copy of it is published elsewhere before it is acked (publishCopies).
+// (wake), or a copy of it is published before it is acked (publishCopies): elsewhere, or at the tail of its own queue.
 type attachment struct {
 	consumer  *Consumer
 	link      *link
@@ -29,7 +30,6 @@ type attachment struct {
 	work    chan<- *batch    // only we send on it
 	results chan []*delivery // from the workers; has room for one answer of each
 	busy    int              // batches at the workers
-	quiet   time.Time        // since when nothing has come from them or, since it subscribed, from the broker
 
 	ready     []*delivery          // to be handled, in order
 	since     time.Time            // when the first of them came
@@ -59,7 +59,7 @@ func (c *Consumer) attach(l *link, work chan<- *batch, live context.Context) (*a
 	}
 	a.cancelled = a.ch.NotifyCancel(make(chan string, 1))
 	a.closed = a.ch.NotifyClose(make(chan *amqp.Error, 1))
-	if err := a.heedBreaker(time.Now()); err != nil {
+	if err := a.follow(time.Now()); err != nil {
 		return nil, err
 	}
 	c.stuck.Store(nil)
@@ -74,7 +74,7 @@ func (a *attachment) run(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		now := time.Now()
-		if err := a.heedBreaker(now); err != nil {
+		if err := a.follow(now); err != nil {
 			a.lost(err)
 			return
 		}
@@ -82,13 +82,9 @@ func (a *attachment) run(ctx context.Context) {
 		again := a.dispatch(now)
 		a.publishCopies()
 		a.flush()
-		deliveries := a.deliveries
-		if a.full() {
-			deliveries = nil
-		}
 		timer.Reset(a.pause(now, again))
 		select {
-		case d, open := <-deliveries:
+		case d, open := <-a.deliveries:
 			if !open {
 				a.lost(nil)
 				return
@@ -97,13 +93,12 @@ func (a *attachment) run(ctx context.Context) {
 			a.takeMore()
 		case ds := <-a.results:
 			a.busy--
-			a.quiet = time.Now()
 			a.settle(ds)
 		case r := <-a.published:
 			a.copiesPublished(r)
 		case <-a.consumer.dampers.changed:
 		case <-timer.C:
-		case <-a.cancelled: // deliveries end too, but nobody looks there while it is full
+		case <-a.cancelled: // deliveries end too, but there may be no subscription
 			a.lost(nil)
 			return
 		case exception := <-a.closed: // the same
@@ -118,11 +113,11 @@ func (a *attachment) run(ctx context.Context) {
 	}
 }
 
-// full says whether no more deliveries are taken: the next batch is complete, or so many messages wait here that the
-// next ones had better wait at the broker.
-func (a *attachment) full() bool {
+// saturated says whether so many messages wait here that no others are started, which might come to wait as well. A half-open breaker
+// tries one all the same, or it would never close.
+func (a *attachment) saturated() bool {
 	waiting := len(a.waiting) + len(a.unsent)
-	return len(a.ready) >= a.consumer.BatchSize || waiting > 0 && 2*waiting >= a.consumer.Prefetch
+	return a.breaker != retry.HalfOpen && waiting > 0 && 2*waiting >= a.consumer.Prefetch
 }
 
 func (a *attachment) take(d amqp.Delivery) {
@@ -130,9 +125,10 @@ func (a *attachment) take(d amqp.Delivery) {
 	a.enqueue(&delivery{Delivery: d, suspect: d.Redelivered && a.consumer.Starts != nil})
 }
 
-// takeMore takes what has come meanwhile, so that a batch is not made of the first one alone.
+// takeMore takes what has come meanwhile, so that a batch is not made of the first one alone. There is no more of it than the
+// prefetch, and none is left to the client library, where nobody would know for how long it has been held.
 func (a *attachment) takeMore() {
-	for !a.full() {
+	for {
 		select {
 		case d, open := <-a.deliveries:
 			if !open {
@@ -146,8 +142,9 @@ func (a *attachment) takeMore() {
 }
 
 func (a *attachment) enqueue(d *delivery) {
+	d.since = time.Now()
 	if len(a.ready) == 0 {
-		a.since = time.Now()
+		a.since = d.since
 	}
 	a.ready = append(a.ready, d)
 }
@@ -165,8 +162,6 @@ func (a *attachment) settle(ds []*delivery) {
 			d.attempt++
 			a.wait(d)
 			m.retried.Inc()
-		case holdHere:
-			a.wait(d)
 		case lapByReject:
 			a.ledger.close(d.DeliveryTag)
 			a.check(a.ch.Reject(d.DeliveryTag, false))
@@ -180,12 +175,17 @@ func (a *attachment) settle(ds []*delivery) {
 	a.giveBack(back)
 }
 
-// giveBack gives deliveries back unspent.
+// giveBack gives deliveries back unspent. What has spent attempts here goes to the tail with them; but not when we stop, which
+// must not wait for the broker, and happens on purpose.
 func (a *attachment) giveBack(ds []*delivery) {
 	if a.stopping {
 		a.excuse(ds)
 	}
 	for _, d := range ds {
+		if d.waited() && !a.stopping {
+			a.moveToTail(d)
+			continue
+		}
 		a.ledger.close(d.DeliveryTag)
 		a.check(a.ch.Nack(d.DeliveryTag, false, true))
 		a.consumer.metrics.givenBack.Inc()

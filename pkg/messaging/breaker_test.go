@@ -63,7 +63,7 @@ var (
 )
 
 // consumers waits until the broker knows so many of a queue. A quorum queue counts one that was cancelled for as long as it holds
-// messages, so this is for tests in which none are held.
+// messages, so none says also that none are held.
 func (f *fixture) consumers(queue string, want int) {
 	f.Helper()
 	f.eventually(fmt.Sprint(want, " consumers of ", queue), func() error {
@@ -120,18 +120,27 @@ func TestBreakerOpensAfterFiveFailuresAndClosesAfterThreeSuccesses(t *testing.T)
 	}
 	f.paused()
 	f.notHandled()
+	f.consumers(requestQueue, 0)
 	for i := range 10 {
 		f.publishBody(requested, body(fmt.Sprint("new-", i)))
 	}
-	f.ready(requestQueue, 10)
+	f.ready(requestQueue, 13)
 	sick.fails(nil)
-	for range 11 { // the two others that are held were at their second attempt
-		if m := f.next(); m.Attempt != 1 != strings.HasPrefix(m.MessageID, "held-") {
+	third := 0
+	for range 13 {
+		m := f.next()
+		if m.Attempt != 1 != strings.HasPrefix(m.MessageID, "held-") {
 			t.Errorf("%s at attempt %d", m.MessageID, m.Attempt)
 		}
+		if m.Attempt == 3 {
+			third++
+		}
+	}
+	if third != 2 {
+		t.Errorf("%d messages at their third attempt, two had made their second", third)
 	}
 	f.becomesReady()
-	f.ready(requestQueue, 0)
+	f.empty(requestQueue, errorQueue)
 }
 
 func TestClosedBreakerTakesTheWholePrefetchAgain(t *testing.T) {
@@ -189,7 +198,7 @@ func TestBreakerOpensByTheShareOfFailures(t *testing.T) {
 		f.publishBody(requested, body(fmt.Sprint(i)))
 	}
 	f.paused()
-	f.ready(requestQueue, 10)
+	f.ready(requestQueue, 20)
 	if n := calls.Load(); n != 20 {
 		t.Errorf("it opened after %d messages", n)
 	}
@@ -260,7 +269,7 @@ func TestNoAttemptIsSpentWhileTheDependencyIsKnownToBeDown(t *testing.T) {
 	}
 }
 
-func TestHeldMessageKeepsItsAttemptsThroughAnOutage(t *testing.T) {
+func TestWaitingMessageKeepsItsAttemptsThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	sick := &dependency{}
 	sick.fails(errOdd)
@@ -278,7 +287,8 @@ func TestHeldMessageKeepsItsAttemptsThroughAnOutage(t *testing.T) {
 		t.Errorf("attempt %d", m.Attempt)
 	}
 	f.paused()
-	f.ready(requestQueue, 0) // it is held, and was not given back
+	f.consumers(requestQueue, 0)
+	f.ready(requestQueue, 1)
 	sick.fails(nil)
 	sick.down.Store(false)
 	if m := f.next(); m.Attempt != 2 || m.Redelivered {
@@ -313,7 +323,7 @@ func TestBreakerDoesNotFlapWhenTheProbeFindsNothing(t *testing.T) {
 		<-asked
 	}
 	f.paused()
-	f.ready(requestQueue, 15)
+	f.ready(requestQueue, 20)
 	f.notHandled()
 }
 

@@ -24,9 +24,9 @@ type ConsumerConfig struct {
 	Road    Road
 	Service string // named in quarantined messages (x-service); default the session's name
 
-	Prefetch       int           // deliveries the broker hands out without an ack; default 200
+	Prefetch       int           // deliveries the broker hands out without an ack; default 200, and no more than a minute's of RateLimit
 	Concurrency    int           // batches handled at the same time; default 2
-	BatchSize      int           // messages in one batch at most; default 50
+	BatchSize      int           // messages in one batch at most; default 50, and never more than Prefetch
 	BatchWait      time.Duration // how long a batch that is not full waits for more; default 0, it takes what is there
 	HandlerTimeout time.Duration // deadline of one call of the handler; default 30 s
 	Grace          time.Duration // how long running handlers may go on after the stop; default 15 s
@@ -47,7 +47,12 @@ type ConsumerConfig struct {
 	Observe func(Attempt)
 
 	Faults *fault.Points // fail on order before and after an ack; default none
+
+	maxHold time.Duration // for how long a delivery is held that is not started; default defaultMaxHold
 }
+
+// defaultMaxHold is well below the broker's consumer_timeout, 30 minutes by default.
+const defaultMaxHold = 10 * time.Minute
 
 // Consumer takes the messages of one queue through a handler.
 type Consumer struct {
@@ -63,6 +68,9 @@ type Consumer struct {
 	stuck    atomic.Pointer[string] // why messages that are given up cannot leave
 }
 
+// fetchAhead is for how long the deliveries last that a consumer with a rate limit takes at once.
+const fetchAhead = time.Minute
+
 // NewConsumer makes a consumer of this session; call it before Run.
 func (s *Session) NewConsumer(c ConsumerConfig) (*Consumer, error) {
 	c.Service = cmp.Or(c.Service, s.Name)
@@ -71,6 +79,7 @@ func (s *Session) NewConsumer(c ConsumerConfig) (*Consumer, error) {
 	c.BatchSize = cmp.Or(c.BatchSize, 50)
 	c.HandlerTimeout = cmp.Or(c.HandlerTimeout, 30*time.Second)
 	c.Grace = cmp.Or(c.Grace, 15*time.Second)
+	c.maxHold = cmp.Or(c.maxHold, defaultMaxHold)
 	switch {
 	case c.Queue == "" || len(c.Queue) > maxShort || c.Handler == nil:
 		return nil, errors.New("a consumer needs a handler and a queue, whose name has 255 bytes at most")
@@ -84,6 +93,11 @@ func (s *Session) NewConsumer(c ConsumerConfig) (*Consumer, error) {
 	if err := c.Road.check(); err != nil {
 		return nil, fmt.Errorf("consumer of %s: %w", c.Queue, err)
 	}
+	if c.RateLimit > 0 {
+		// What is held for longer than the broker's consumer_timeout costs the channel, so no more is taken than can be started soon.
+		c.Prefetch = int(min(float64(c.Prefetch), max(1, c.RateLimit*fetchAhead.Seconds())))
+	}
+	c.BatchSize = min(c.BatchSize, c.Prefetch)
 	c.Classifiers = append(slices.Clone(c.Classifiers), Classify)
 	consumer := &Consumer{
 		ConsumerConfig: c, session: s, metrics: s.Metrics.of(c.Queue), dampers: newDampers(c, s), notes: notes{starts: c.Starts, consumer: c.Queue},

@@ -179,7 +179,7 @@ func (d *dampers) record(now time.Time, ds []*delivery, down bool) {
 		switch {
 		case one.err == nil:
 			succeeded++
-		case one.class == retry.Cancelled, one.class == retry.Validation, one.err == errCrashLoop:
+		case one.class == retry.Cancelled, one.class == retry.Validation, one.err == errCrashLoop, one.untried:
 			continue // the dependency was not asked
 		case counts:
 			d.cause = plainText(one.err.Error(), maxLastError)

@@ -152,31 +152,18 @@ func TestOnlyWhatMayBlameADependencyCounts(t *testing.T) {
 	}
 }
 
-// Who waits for a half-open breaker: messages from the queue, and those held here only when none comes.
-func TestHalfOpenBreakerPrefersTheQueue(t *testing.T) {
+// As many wait here as may while the breaker is closed: a half-open one tries a message all the same, or it would never close.
+func TestHalfOpenBreakerTriesOneWhateverWaits(t *testing.T) {
 	t.Parallel()
-	c := &Consumer{ConsumerConfig: ConsumerConfig{Queue: mainQueue, Prefetch: 10, BatchSize: 5}, metrics: NewMetrics().of(mainQueue), dampers: &dampers{}}
-	now := time.Now()
-	a := &attachment{consumer: c, quiet: now, subscription: subscription{breaker: retry.HalfOpen}}
-	a.wait(&delivery{due: now.Add(-time.Hour), verdict: retryHere})
-	a.wait(&delivery{due: now.Add(-time.Minute), verdict: retryHere})
-	if a.wake(now); len(a.ready) != 0 {
-		t.Error("a held message goes before the queue was asked")
+	c := &Consumer{ConsumerConfig: ConsumerConfig{Queue: mainQueue, Prefetch: 10}, metrics: NewMetrics().of(mainQueue)}
+	a := &attachment{consumer: c}
+	for !a.saturated() {
+		a.wait(&delivery{due: time.Now().Add(time.Hour), verdict: retryHere})
 	}
-	if a.pause(now, time.Time{}) > freshFirst {
-		t.Error("a held message waits for ever")
+	if len(a.waiting) != 5 {
+		t.Errorf("%d wait, half of the prefetch may", len(a.waiting))
 	}
-	if a.wake(now.Add(freshFirst)); len(a.ready) != 1 {
-		t.Errorf("%d held messages go after the queue had nothing", len(a.ready))
-	}
-	for a.ready = nil; !a.full(); {
-		a.wait(&delivery{due: now, verdict: retryHere})
-	}
-	if a.wake(now); len(a.ready) != 1 {
-		t.Errorf("%d held messages go while no room is left for others", len(a.ready))
-	}
-	a.ready, a.breaker = nil, retry.Open
-	if a.wake(now.Add(time.Hour)); len(a.ready) != 0 || a.pause(now, time.Time{}) < time.Minute {
-		t.Error("something goes through an open breaker")
+	if a.breaker = retry.HalfOpen; a.saturated() {
+		t.Error("none is tried")
 	}
 }

@@ -27,14 +27,16 @@ type delivery struct {
 	key     [32]byte // under which they are, once begun
 
 	err     error       // how this execution ended
+	untried bool        // err is that of its neighbours in the batch, it has not been run alone
 	class   retry.Class // of err
 	verdict verdict
 	reason  string // with the verdict quarantineNow
 
-	copy  *Publishing // to be published in its place, with the verdicts lapByCopy and quarantineNow
+	copy  *Publishing // to be published in its place, with the verdicts lapByCopy, tailByCopy and quarantineNow
 	bare  bool        // the copy has been reduced to what always fits
 	tries int         // publishings of the copy that failed
 	due   time.Time   // while it waits
+	since time.Time   // it is ready
 }
 
 // verdict is what is to be done with a delivery after an attempt.
@@ -43,11 +45,11 @@ type verdict int
 const (
 	none          verdict = iota // not handled: it goes back
 	done                         // ack
-	giveBack                     // nack with requeue, no attempt spent
+	giveBack                     // nack with requeue, no attempt spent; or tailByCopy, if some have been spent here before
 	retryHere                    // wait for due, then handle again as the next attempt
-	holdHere                     // wait for due, then handle again as the same attempt
 	lapByReject                  // reject: the broker dead-letters it into the retry queue
 	lapByCopy                    // publish the copy to a queue that it comes back from, then ack
+	tailByCopy                   // publish the copy to the tail of its own queue, then ack
 	quarantineNow                // publish the copy to the quarantine, then ack
 )
 
@@ -101,8 +103,8 @@ func (d *delivery) prepare(queue string) {
 	}
 }
 
-// waited says whether attempts have been spent on it here, in process: no header tells of them, so they are lost when it is
-// given back.
+// waited says whether attempts have been spent on it here, in process: no header tells of them, so they would be lost if it
+// were given back as it is.
 func (d *delivery) waited() bool { return d.seen && d.attempt > int(d.past.spent)+1 }
 
 // origin is where the message was first published to, and the queue that failed on it first.

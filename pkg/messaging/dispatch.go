@@ -17,7 +17,7 @@ func (a *attachment) dispatch(now time.Time) (again time.Time) {
 	if a.breaker != retry.Closed {
 		workers = 1
 	}
-	for len(a.ready) > 0 && a.busy < workers {
+	for len(a.ready) > 0 && a.busy < workers && !a.saturated() {
 		n, full := a.next()
 		if due := a.since.Add(c.BatchWait); !full && due.After(now) {
 			return due
@@ -44,15 +44,15 @@ func (a *attachment) dispatch(now time.Time) (again time.Time) {
 	return time.Time{}
 }
 
-// next is the size of the next batch, and whether waiting for more messages would not make it larger. A suspect is a batch of its
-// own, and ends the one before it; while the breaker is half-open every message is.
+// next is the size of the next batch, and whether waiting for more messages would not make it larger: all that the broker hands out
+// may be here. A suspect is a batch of its own, and ends the one before it; while the breaker is half-open every message is.
 func (a *attachment) next() (n int, full bool) {
 	if a.breaker != retry.Closed || a.ready[0].suspect {
 		return 1, true
 	}
 	for n = 1; n < a.consumer.BatchSize; n++ {
 		if n == len(a.ready) {
-			return n, false
+			return n, a.ledger.held >= a.prefetch
 		}
 		if a.ready[n].suspect {
 			break
@@ -78,35 +78,10 @@ func (a *attachment) wake(now time.Time) {
 		a.outgoing = append(a.outgoing, heap.Pop(&a.unsent).(*delivery))
 		a.countWaiting()
 	}
-	for at := a.wakeAt(); !at.IsZero() && !at.After(now); at = a.wakeAt() {
+	for len(a.waiting) > 0 && !a.waiting[0].due.After(now) {
 		a.enqueue(heap.Pop(&a.waiting).(*delivery))
 		a.countWaiting()
 	}
-}
-
-// freshFirst is how long a half-open breaker waits for a message from the queue before it tries one that has failed before.
-// The messages that opened the breaker are the first to be due here. If they are to blame themselves, trying them one by one
-// would keep it from closing, and everybody else waiting, until the last of them is in quarantine.
-const freshFirst = 200 * time.Millisecond
-
-// wakeAt is when the next of the waiting deliveries may go on, zero when that is not for the time to tell.
-func (a *attachment) wakeAt() time.Time {
-	if len(a.waiting) == 0 {
-		return time.Time{}
-	}
-	due := a.waiting[0].due
-	switch a.breaker {
-	case retry.Open:
-		return time.Time{}
-	case retry.HalfOpen:
-		if a.busy+len(a.ready) > 0 {
-			return time.Time{}
-		}
-		if quiet := a.quiet.Add(freshFirst); quiet.After(due) && !a.full() {
-			return quiet
-		}
-	}
-	return due
 }
 
 // pause is the time until something is due that no event tells of.
@@ -118,9 +93,13 @@ func (a *attachment) pause(now, again time.Time) time.Duration {
 		}
 	}
 	earlier(again)
-	earlier(a.wakeAt())
-	if len(a.unsent) > 0 {
-		earlier(a.unsent[0].due)
+	for _, held := range []schedule{a.waiting, a.unsent} {
+		if len(held) > 0 {
+			earlier(held[0].due)
+		}
+	}
+	if len(a.ready) > 0 {
+		earlier(a.ready[0].since.Add(a.consumer.maxHold))
 	}
 	earlier(a.until)
 	return max(0, next.Sub(now))

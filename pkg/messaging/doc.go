@@ -8,7 +8,8 @@
 //
 // Two things protect the messages from what is around them. Dampers (a breaker, a budget for retries, a rate) keep a consumer
 // from spending the attempts of every message on a dependency that is sick. A message that was handed out before may be the
-// one that ended the process: it runs alone, and its start is noted where that outlives the process (Starts).
+// one that ended the process, or took the database down: it runs alone, and its start is noted where that outlives the process
+// (Starts).
 //
 // The package knows nothing of accounts or transfers.
 package messaging

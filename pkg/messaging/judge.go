@@ -25,7 +25,9 @@ func (c *Consumer) judge(live context.Context, ds []*delivery) {
 		case d.err == nil:
 			d.verdict = done
 		case down && unanswered(d.class):
-			c.spare(d, now)
+			c.spare(d, now, "the dependency is down, no attempt is spent")
+		case d.untried:
+			c.spare(d, now, "others of its batch got no answer, it goes back untried")
 		case c.decide(d, now) == retry.Retry && d.class.CountsForBreaker():
 			retries++
 		}
@@ -38,7 +40,7 @@ func (c *Consumer) classOfAttempt(live context.Context, err error) retry.Class {
 	class := c.classOf(err)
 	stopping := live.Err() != nil
 	switch {
-	case class == "" || class == retry.Validation || class == retry.Invariant:
+	case class == "" || class == retry.Validation || class == retry.Invariant || err == errCrashLoop:
 	case stopping:
 		return retry.Cancelled // whatever it looks like, we ended it
 	case class == retry.Cancelled:
@@ -49,14 +51,11 @@ func (c *Consumer) classOfAttempt(live context.Context, err error) retry.Class {
 
 func (c *Consumer) classOf(err error) retry.Class { return retry.ClassOf(err, c.Classifiers...) }
 
-// spare spends no attempt on a delivery that failed because its dependency is down: it says nothing about the message, and
-// must not bring it nearer to the quarantine. It comes back when the breaker lets it.
-func (c *Consumer) spare(d *delivery, now time.Time) {
+// spare spends no attempt on a delivery that failed because its dependency is down, or only in the company of others: it says
+// nothing about the message, and must not bring it nearer to the quarantine. It comes back when the breaker lets it.
+func (c *Consumer) spare(d *delivery, now time.Time, why string) {
 	d.verdict = giveBack
-	if d.waited() {
-		d.verdict, d.due = holdHere, now
-	}
-	c.attemptLog(d).Warn("the dependency is down, no attempt is spent")
+	c.attemptLog(d).Warn(why)
 	c.observe(d, now, AttemptSpared, retry.Decision{})
 }
 
@@ -107,7 +106,7 @@ func (c *Consumer) retry(d *delivery, now time.Time, delay time.Duration) {
 		d.verdict = lapByReject
 	default:
 		d.verdict = lapByCopy
-		d.copy = c.lapCopy(d, c.Road.copyTo(delay, c.rnd()))
+		d.copy = c.lapCopy(d, c.Road.copyTo(delay, c.rnd()), d.attempt)
 	}
 }
 

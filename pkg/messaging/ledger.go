@@ -8,6 +8,7 @@ type ledger struct {
 	first uint64  // tag of state[0]
 	state []state // of each tag from first on
 	acks  []uint64
+	held  int // deliveries that are neither settled nor to be acked
 }
 
 type state byte
@@ -33,6 +34,7 @@ func (l *ledger) take(tag uint64) {
 	for l.first+uint64(len(l.state)) <= tag {
 		l.state = append(l.state, open)
 	}
+	l.held++
 }
 
 func (l *ledger) set(tag uint64, s state) { l.state[tag-l.first] = s }
@@ -40,11 +42,15 @@ func (l *ledger) set(tag uint64, s state) { l.state[tag-l.first] = s }
 // ack notes that a delivery is to be acked.
 func (l *ledger) ack(tag uint64) {
 	l.set(tag, toAck)
+	l.held--
 	l.acks = append(l.acks, tag)
 }
 
 // close notes that a delivery was settled in another way.
-func (l *ledger) close(tag uint64) { l.set(tag, settled) }
+func (l *ledger) close(tag uint64) {
+	l.set(tag, settled)
+	l.held--
+}
 
 // flush sends the acks that are noted, as few as possible.
 func (l *ledger) flush(ch acker) error {

@@ -3,9 +3,12 @@ package messaging
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
+	"example.com/banking/pkg/retry"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
@@ -30,13 +33,18 @@ func TestOnlyALapOnANewBrokerIsNoUnnotedStart(t *testing.T) {
 
 // flaky is a database that is away now and then, at the ends of starts.
 type flaky struct {
-	away  bool
-	ended [][32]byte
-	begun int
+	away    bool
+	unknown bool // what became of a start is not answered
+	ended   [][32]byte
+	excused [][32]byte
+	begun   int
 }
 
 func (f *flaky) Begin(context.Context, string, [32]byte, int) (int, error) {
 	f.begun++
+	if f.unknown {
+		return 0, fmt.Errorf("no answer: %w", ErrPerhapsNoted)
+	}
 	return 1, nil
 }
 
@@ -48,7 +56,46 @@ func (f *flaky) End(_ context.Context, _ string, keys ...[32]byte) error {
 	return nil
 }
 
-func (f *flaky) Excuse(context.Context, string, [][32]byte, [][32]byte) error { return nil }
+func (f *flaky) Excuse(_ context.Context, _ string, begun, _ [][32]byte) error {
+	if f.away {
+		return errors.New("away")
+	}
+	f.excused = append(f.excused, begun...)
+	return nil
+}
+
+// A start that may have been noted was not made: it is taken back before the next one, and at the latest when we stop.
+func TestStartWithUnknownOutcomeIsTakenBack(t *testing.T) {
+	t.Parallel()
+	database := &flaky{unknown: true}
+	n := notes{starts: database}
+	if _, err := n.begin(t.Context(), [32]byte{1}, 1); err == nil {
+		t.Fatal("it may run")
+	}
+	database.unknown, database.away = false, true
+	if _, err := n.begin(t.Context(), [32]byte{1}, 1); err == nil || database.begun != 1 {
+		t.Fatalf("a start was noted on top of one that was not made: %v", err)
+	}
+	database.away = false
+	for range 2 {
+		if _, err := n.begin(t.Context(), [32]byte{1}, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := [][32]byte{{1}}; !slices.Equal(database.excused, want) {
+		t.Errorf("taken back %d times, want once", len(database.excused))
+	}
+	database.unknown = true
+	if _, err := n.begin(t.Context(), [32]byte{2}, 1); err == nil {
+		t.Fatal("it may run")
+	}
+	if err := n.excuse([]*delivery{{suspect: true}}, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if want := [][32]byte{{1}, {2}}; !slices.Equal(database.excused, want) {
+		t.Errorf("a stop leaves it: %d are taken back", len(database.excused))
+	}
+}
 
 // An end that was not noted would make the next start look like the one after a crash.
 func TestEndThatCouldNotBeNotedIsNotedBeforeTheNextStart(t *testing.T) {
@@ -68,5 +115,15 @@ func TestEndThatCouldNotBeNotedIsNotedBeforeTheNextStart(t *testing.T) {
 	}
 	if want := [][32]byte{{1}, {2}}; !slices.Equal(database.ended, want) {
 		t.Errorf("ended %d, want each once", len(database.ended))
+	}
+}
+
+// The verdict on a message that ends its process stands, also when we are about to stop by then: it has run into nothing of ours.
+func TestStopChangesNothingAboutACrashLoop(t *testing.T) {
+	t.Parallel()
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if class := (&Consumer{}).classOfAttempt(stopped, errCrashLoop); class != retry.Unknown {
+		t.Errorf("its class is %q", class)
 	}
 }

@@ -20,6 +20,17 @@ func (d *dampers) adapt(now time.Time, limited, well bool) {
 	}
 }
 
+// hindered says whether fewer messages are started than the settings allow: the budget was used up and has not recovered, or the
+// rate is below its limit.
+func (d *dampers) hindered() bool {
+	if d.budget == nil && d.rate == nil {
+		return false
+	}
+	d.m.Lock()
+	defer d.m.Unlock()
+	return d.broke || d.slowed
+}
+
 // spend takes retries out of the budget.
 func (d *dampers) spend(now time.Time, retries int) {
 	if d.budget == nil || retries == 0 {

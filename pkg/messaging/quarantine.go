@@ -42,11 +42,12 @@ func copyOf(d *delivery, headers amqp.Table) amqp.Publishing {
 	}
 }
 
-// lapCopy is the message on a lap that we make ourselves: to a queue that it comes back from, with the attempts it has spent
-// and where it came from in our own headers. All of the origin is written, because what stands beside our mark is believed later.
-func (c *Consumer) lapCopy(d *delivery, queue string) *Publishing {
+// lapCopy is the message on a lap that we make ourselves: to a queue that it comes back from, or to its own, with the attempts it
+// has spent and where it came from in our own headers. All of the origin is written, because what stands beside our mark is
+// believed later.
+func (c *Consumer) lapCopy(d *delivery, queue string, spent int) *Publishing {
 	ours := amqp.Table{
-		headerAttempts:      int64(d.attempt),
+		headerAttempts:      int64(spent),
 		HeaderFirstFailedAt: stamp(d.firstFailed),
 	}
 	d.origin().write(ours)

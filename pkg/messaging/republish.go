@@ -8,7 +8,8 @@ import (
 	"example.com/banking/pkg/retry"
 )
 
-// publishedCopies is what became of deliveries whose copies were published: to the quarantine, or to a queue of the lap.
+// publishedCopies is what became of deliveries whose copies were published: to the quarantine, to a queue of the lap, or to the
+// tail of their own.
 type publishedCopies struct {
 	deliveries []*delivery
 	outcomes   []Outcome
@@ -21,6 +22,14 @@ const maxCopies = 256
 // copyPauses are the pauses after a publishing that failed. The message is neither acked, which would lose it, nor tried
 // again at once, which would spin.
 var copyPauses = retry.Backoff{Base: time.Second, Factor: 2, Cap: 30 * time.Second}
+
+// moveToTail sends a delivery that has spent attempts here to the tail of its own queue, with those in a header. There they
+// outlive this process and its channel, and who is behind it comes before it.
+func (a *attachment) moveToTail(d *delivery) {
+	d.verdict = tailByCopy
+	d.copy = a.consumer.lapCopy(d, a.consumer.Queue, d.attempt-1) // attempt is the one it has not made, or that does not count
+	a.outgoing = append(a.outgoing, d)
+}
 
 // publishCopies publishes the copies of deliveries that are to leave this queue, with one call under way at a time.
 func (a *attachment) publishCopies() {
@@ -55,10 +64,13 @@ func (a *attachment) copiesPublished(r publishedCopies) {
 				a.stranded--
 			}
 			a.ack(d)
-			if d.verdict == quarantineNow {
+			switch d.verdict {
+			case quarantineNow:
 				c.metrics.quarantined.Inc()
 				c.metrics.givenUp(d.reason)
-			} else {
+			case tailByCopy:
+				c.metrics.givenBack.Inc()
+			default:
 				c.metrics.retried.Inc()
 			}
 			continue

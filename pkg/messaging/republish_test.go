@@ -53,7 +53,9 @@ func checkExits(t interface {
 		d.firstFailed = now
 		exits := map[string]*Publishing{"quarantine": c.quarantined(d, cause{reason: retry.ReasonMaxAttempts, class: retry.Unknown, err: failure, at: now})}
 		if c.Road.atBroker() {
-			exits["lap"] = c.lapCopy(d, mainQueue+".retry")
+			exits["lap"] = c.lapCopy(d, mainQueue+".retry", d.attempt)
+		} else {
+			exits["tail"] = c.lapCopy(d, mainQueue, d.attempt)
 		}
 		for exit, p := range exits {
 			onWire := *p
@@ -186,7 +188,7 @@ func TestWhatThePublisherRefusesLeavesBare(t *testing.T) {
 			d.copy, d.verdict = c.quarantined(d, cause{reason: retry.ReasonValidation, class: retry.Validation, err: errors.New("no"), at: time.Now()}), quarantineNow
 			d.copy.RoutingKey = long
 			if c.Road.atBroker() && tag == 2 {
-				d.copy, d.verdict = c.lapCopy(d, mainQueue+".retry"), lapByCopy
+				d.copy, d.verdict = c.lapCopy(d, mainQueue+".retry", d.attempt), lapByCopy
 			}
 			a.ledger.take(tag)
 			ds = append(ds, d)

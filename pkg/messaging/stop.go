@@ -10,7 +10,7 @@ import (
 func (a *attachment) stop() {
 	a.stopping = true
 	if a.deliveries != nil {
-		a.check(a.ch.Cancel(a.tag, true))
+		a.cancelNow()
 		for d := range a.deliveries { // what has been prefetched; the library closes it after the cancel
 			a.take(d)
 		}
@@ -21,6 +21,27 @@ func (a *attachment) stop() {
 	a.flush()
 	a.closeChannel()
 }
+
+// cancelNow ends the subscription and waits for the broker to say so: what it has sent until then is known here and can be excused, what
+// comes later would be flagged as handed out before without a word. A broker that does not answer must not hold up the stop, and
+// is no reason to give the link up, which the outbox may need for its last messages.
+func (a *attachment) cancelNow() {
+	cancelled := make(chan error, 1)
+	go func() { cancelled <- a.ch.Cancel(a.tag, false) }()
+	patience := time.NewTimer(a.noteTimeout())
+	defer patience.Stop()
+	select {
+	case err := <-cancelled:
+		a.check(err)
+		return
+	case <-patience.C:
+	case <-a.link.broken:
+	}
+	a.check(a.ch.Cancel(a.tag, true))
+}
+
+// noteTimeout is what each of the small things at a stop may take.
+func (a *attachment) noteTimeout() time.Duration { return min(endTimeout, a.consumer.Grace/8) }
 
 // takeWaiting is all that is held here; nothing is any more.
 func (a *attachment) takeWaiting() []*delivery {
@@ -35,7 +56,7 @@ func (a *attachment) excuse(ds []*delivery) {
 	if len(ds) == 0 || a.unexcused {
 		return
 	}
-	if err := a.consumer.notes.excuse(ds, min(endTimeout, a.consumer.Grace/8)); err != nil {
+	if err := a.consumer.notes.excuse(ds, a.noteTimeout()); err != nil {
 		a.unexcused = true
 		a.consumer.session.Logger.Warn("the stop could not be noted, it will count as a start of the messages that are given back",
 			"queue", a.consumer.Queue, "messages", len(ds), "error", plainText(err.Error(), maxLastError))

@@ -9,45 +9,62 @@ import (
 )
 
 // subscription is what an attachment has asked the broker for. It follows the breaker: everything up to the prefetch while that is
-// closed, one message at a time while it is half-open, nothing while it is open. The channel stays, and with it what is held.
+// closed, one message at a time while it is half-open, nothing while it is open. And it follows the pace. The channel stays.
 type subscription struct {
 	tag        string               // a new one for each
 	number     int                  // of subscriptions so far
 	deliveries <-chan amqp.Delivery // nil while there is none
 	prefetch   int                  // 0 while there is none
-	stale      bool                 // since it began, a message has come to wait here that may be all of its prefetch
+	stale      bool                 // since it began, a message has come to wait here that may be all of a prefetch of one
 
+	slow    bool               // one message at a time, because some were held for too long
 	breaker retry.BreakerState // that it follows at present
 	until   time.Time          // when that ends by itself; zero: never
 }
 
-// heedBreaker brings the subscription in line with the breaker.
-func (a *attachment) heedBreaker(now time.Time) error {
+// follow brings the subscription in line with the breaker and the pace.
+//
+// Nothing waits here while the breaker is open. That may be for long: the attempts would be lost with the process, or when the
+// broker takes the channel of a consumer that does not ack (consumer_timeout). And those who wait are the ones that opened it; if they
+// are to blame themselves, the next to be tried must be somebody else.
+//
+// Nor is anything held for long that is not started. Where it comes to that, as with a rate that was lowered to next to nothing, all
+// goes back, and one message at a time is taken until the pace is as it should be.
+func (a *attachment) follow(now time.Time) error {
 	a.breaker, a.until = a.consumer.dampers.breakerState(now)
+	if a.breaker == retry.Open {
+		for _, d := range a.waiting {
+			a.moveToTail(d)
+		}
+		a.waiting = nil
+		a.countWaiting()
+	}
+	late := len(a.ready) > 0 && !a.ready[0].since.Add(a.consumer.maxHold).After(now)
+	a.slow = late || a.slow && a.consumer.dampers.hindered()
 	wanted := a.consumer.Prefetch
-	switch a.breaker {
-	case retry.Open:
+	switch {
+	case a.breaker == retry.Open:
 		wanted = 0
-	case retry.HalfOpen:
+	case a.breaker == retry.HalfOpen || a.slow:
 		wanted = 1
 	}
-	starved := a.breaker == retry.HalfOpen && a.stale && a.busy+len(a.ready) == 0
-	if a.prefetch == wanted && !starved {
+	starved := a.prefetch < a.consumer.Prefetch && a.stale && a.busy+len(a.ready) == 0 && !a.saturated()
+	if a.prefetch == wanted && !starved && !late {
 		return nil
 	}
 	if a.prefetch > 0 {
-		less := wanted < a.prefetch
+		less := wanted < a.prefetch || late
 		if err := a.unsubscribe(); err != nil {
 			return err
 		}
 		if less {
-			a.clearReady(now)
+			a.giveBack(a.ready)
+			a.ready = nil
 		}
 	}
 	if wanted == 0 {
 		return nil
 	}
-	a.quiet = now
 	return a.subscribe(wanted)
 }
 
@@ -80,19 +97,4 @@ func (a *attachment) unsubscribe() error {
 	}
 	a.deliveries, a.prefetch = nil, 0
 	return nil
-}
-
-// clearReady lets go of what has not been started. Messages that have spent attempts here stay, or those would be forgotten.
-func (a *attachment) clearReady(now time.Time) {
-	var back []*delivery
-	for _, d := range a.ready {
-		if d.waited() {
-			d.due = now
-			a.wait(d)
-		} else {
-			back = append(back, d)
-		}
-	}
-	a.ready = nil
-	a.giveBack(back)
 }

@@ -3,6 +3,7 @@ package messaging
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,11 +15,12 @@ import (
 )
 
 // Starts notes how often the handling of a message has begun without coming to an end. A message that ends its process leaves
-// no other trace: nothing is rejected, so no death is counted, and the broker only hands it out again. The notes must
-// outlive the process. A key is the SHA-256 of a body.
+// no other trace: nothing is rejected, so no death is counted, and the broker only hands it out again. Neither does one that takes
+// the dependency down, because what fails of that spends no attempt. The notes must outlive the process. A key is the SHA-256 of a body.
 type Starts interface {
 	// Begin notes a start before it is made, and answers how many have not ended, this one included. It returns when that is
-	// durable. An unknown key counts as having first starts already.
+	// durable. An unknown key counts as having first starts already. An error that is ErrPerhapsNoted leaves open whether the start
+	// was noted; any other says that it was not.
 	Begin(ctx context.Context, consumer string, key [32]byte, first int) (starts int, err error)
 	// End forgets the keys: their handling has ended, however.
 	End(ctx context.Context, consumer string, keys ...[32]byte) error
@@ -27,10 +29,13 @@ type Starts interface {
 	Excuse(ctx context.Context, consumer string, begun, held [][32]byte) error
 }
 
-// maxStarts is how many starts without an end make a message one that ends its process.
+// ErrPerhapsNoted is an error of Starts.Begin whose outcome nobody knows, such as a commit that was not answered.
+var ErrPerhapsNoted = errors.New("the start may have been noted")
+
+// maxStarts is how many starts without an end make a message one that takes its process down, or what that depends on.
 const maxStarts = 3
 
-var errCrashLoop = retry.Errorf(retry.Unknown, "the process has ended %d times while it handled this message", maxStarts)
+var errCrashLoop = retry.Errorf(retry.Unknown, "the message did not come to an end %d times: its process or the database went away", maxStarts)
 
 const (
 	// beginTimeout bounds the note of a start. Everything else waits for a suspect to be done.
@@ -68,8 +73,13 @@ func (c *Consumer) runSuspect(live context.Context, d *delivery, brokerMajor int
 		return
 	}
 	c.execute(live, []*delivery{d})
-	if c.classOfAttempt(live, d.err) == retry.Cancelled {
+	switch class := c.classOfAttempt(live, d.err); {
+	case class == retry.Cancelled:
 		return // it has not ended, we have; the stop excuses it
+	case unanswered(class) && c.dampers.dependencyDown(live):
+		// The dependency was there for the note and went away under this message, which spends no attempt then. If it does so
+		// each time, it is this message that takes it away, and it would come back for ever.
+		return
 	}
 	d.suspect, d.begun = false, false
 	c.notes.end(d.key)
@@ -125,21 +135,28 @@ func majorVersion(version any) int {
 	return n
 }
 
-// notes are the starts of one consumer's messages, and those of their ends that could not be noted yet. As long as this
-// process knows of an end, a database that was away at the wrong moment does not make it look like a crash.
+// notes are the starts of one consumer's messages, and what could not be noted about them yet. As long as this process knows of an
+// end, or of a start that was not made, a database that was away at the wrong moment does not make it look like a crash.
 type notes struct {
 	starts   Starts // nil: nobody takes notes, and nobody is a suspect
 	consumer string
 
-	m     sync.Mutex
-	ended [][32]byte
+	m       sync.Mutex
+	ended   [][32]byte
+	unbegun [][32]byte // noted perhaps, but not made
 }
 
 func (n *notes) begin(ctx context.Context, key [32]byte, first int) (int, error) {
-	if err := n.endPending(ctx); err != nil {
+	if err := n.catchUp(ctx); err != nil {
 		return 0, err
 	}
-	return n.starts.Begin(ctx, n.consumer, key, first)
+	starts, err := n.starts.Begin(ctx, n.consumer, key, first)
+	if errors.Is(err, ErrPerhapsNoted) {
+		n.m.Lock()
+		defer n.m.Unlock()
+		n.unbegun = append(n.unbegun, key)
+	}
+	return starts, err
 }
 
 // end notes that messages have ended; if it cannot, the next call does.
@@ -149,20 +166,26 @@ func (n *notes) end(keys ...[32]byte) {
 	n.m.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
-	_ = n.endPending(ctx)
+	_ = n.catchUp(ctx)
 }
 
-func (n *notes) endPending(ctx context.Context) error {
+// catchUp notes what could not be noted before.
+func (n *notes) catchUp(ctx context.Context) error {
 	n.m.Lock()
 	defer n.m.Unlock()
-	if len(n.ended) == 0 {
-		return nil
+	if len(n.unbegun) > 0 { // before the ends, which make nothing of it
+		if err := n.starts.Excuse(ctx, n.consumer, n.unbegun, nil); err != nil {
+			return err
+		}
+		n.unbegun = n.unbegun[:0]
 	}
-	err := n.starts.End(ctx, n.consumer, n.ended...)
-	if err == nil {
+	if len(n.ended) > 0 {
+		if err := n.starts.End(ctx, n.consumer, n.ended...); err != nil {
+			return err
+		}
 		n.ended = n.ended[:0]
 	}
-	return err
+	return nil
 }
 
 // excuse says that deliveries go back because this process stops in good order. Suspects whose start this process has not
@@ -182,7 +205,7 @@ func (n *notes) excuse(ds []*delivery, timeout time.Duration) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	if err := n.endPending(ctx); err != nil || len(begun)+len(held) == 0 {
+	if err := n.catchUp(ctx); err != nil || len(begun)+len(held) == 0 {
 		return err
 	}
 	return n.starts.Excuse(ctx, n.consumer, begun, held)

@@ -19,7 +19,7 @@ type batch struct {
 func (c *Consumer) handle(live context.Context, b *batch) {
 	defer func() { b.owner.results <- b.deliveries }()
 	for _, d := range b.deliveries {
-		d.err, d.verdict = nil, none
+		d.err, d.verdict, d.untried = nil, none, false
 	}
 	if c.run(live, b) {
 		c.judge(live, b.deliveries)
@@ -122,7 +122,7 @@ func (c *Consumer) transact(live context.Context, ds []*delivery) {
 
 // split handles the deliveries of a batch that failed as a whole one by one, so that one bad message does not cost its
 // neighbours an attempt. Where a dependency does not answer that would be waiting in vain: it stops when the dependency is
-// known to be down, and otherwise after two in a row.
+// known to be down, and otherwise after two. What it has not come to has not failed, and goes back unspent.
 func (c *Consumer) split(live context.Context, ds []*delivery, whole error) {
 	last, silent := whole, 0
 	if unanswered(c.classOf(whole)) && c.dampers.dependencyDown(live) {
@@ -130,14 +130,13 @@ func (c *Consumer) split(live context.Context, ds []*delivery, whole error) {
 	}
 	for _, d := range ds {
 		if silent == 2 {
-			d.err = last
+			d.err, d.untried = last, true
 			continue
 		}
 		c.transact(live, []*delivery{d})
-		if last = d.err; unanswered(c.classOf(last)) {
+		if unanswered(c.classOf(d.err)) {
+			last = d.err
 			silent++
-		} else {
-			silent = 0
 		}
 	}
 }

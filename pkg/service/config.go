@@ -59,7 +59,7 @@ type MessagingConfig struct {
 	RetryClassify  Switch        `env:"RETRY_CLASSIFY" envDefault:"on" desc:"off retries every failure alike: the anti-pattern, for comparison"`
 	Breaker        Switch        `env:"BREAKER" envDefault:"on" desc:"off: a consumer whose messages all fail goes on spending their attempts"`
 	RetryBudget    Switch        `env:"RETRY_BUDGET" envDefault:"on" desc:"off: retries may be any share of a consumer's work"`
-	RateLimit      float64       `env:"CONSUMER_RATE_LIMIT" envDefault:"0" desc:"messages a consumer starts per second, fewer while they are RATE_LIMITED; 0 is no limit"`
+	RateLimit      float64       `env:"CONSUMER_RATE_LIMIT" envDefault:"0" desc:"messages a consumer starts per second, fewer while they are RATE_LIMITED, and takes no more than a minute's of them; 0 is no limit"`
 	MaxAge         time.Duration `env:"MAX_AGE" envDefault:"24h" desc:"a message that fails when older than this is given up"`
 	NotFoundMaxAge time.Duration `env:"NOT_FOUND_MAX_AGE" envDefault:"5m" desc:"the same, when what it refers to is not there"`
 	InboxRetention time.Duration `env:"INBOX_RETENTION" envDefault:"720h" desc:"how long handled message ids are remembered; must exceed MAX_AGE"`

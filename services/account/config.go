@@ -37,7 +37,8 @@ func (c config) Validate() []service.Invalid {
 	return nil
 }
 
-// policy has no jitter: a wait in process is spread by its message's own arrival, and the intervals are what an operator has set.
+// policy has no jitter: the intervals are what an operator has set. Messages that failed in one batch come back together. That is the
+// load of one batch again, which is bounded by BATCH_SIZE and the prefetch; it is not that of a crowd of clients that retry in step.
 func (c config) policy() retry.Policy {
 	return retry.Policy{
 		MaxAttempts:    1 + len(c.RetryIntervals),

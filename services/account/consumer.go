@@ -7,6 +7,7 @@ import (
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/quarantine"
 	"example.com/banking/pkg/retry"
+	"example.com/banking/pkg/service"
 	"example.com/banking/services/account/ledger"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -78,7 +79,7 @@ func consumerConfig(cfg config, queue requestQueue, handler messaging.Handler, p
 		Breaker:     cfg.BreakerConfig(),
 		Budget:      bool(cfg.RetryBudget),
 		RateLimit:   cfg.RateLimit,
-		Probe:       pool.Ping,
+		Probe:       service.Writable(pool),
 		Starts:      inbox.NewStarts(pool),
 		Observe:     observe,
 	}

@@ -114,7 +114,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		Breaker:     cfg.BreakerConfig(),
 		Budget:      bool(cfg.RetryBudget),
 		RateLimit:   cfg.RateLimit,
-		Probe:       pool.Ping,
+		Probe:       service.Writable(pool),
 		Starts:      inbox.NewStarts(pool),
 		Observe:     failures.Observe,
 	})
