@@ -309,12 +309,12 @@ func TestStopExcusesWhatArrivesMeanwhile(t *testing.T) {
 	t.Parallel()
 	s, c := transfer(succeed)
 	starts := newNotebook()
-	c.Starts, c.Prefetch, c.BatchSize, c.Concurrency = starts, 500, 1, 1
+	c.Starts, c.Prefetch, c.BatchSize, c.Concurrency, c.Grace = starts, 300, 1, 1, 5*time.Minute
 	f := start(t, s, c)
 	flood := make(chan struct{})
 	go func() {
 		defer close(flood)
-		for i := range 2000 {
+		for i := range 400 {
 			f.publishBody(debited, body(fmt.Sprint(i)))
 		}
 	}()
@@ -322,7 +322,7 @@ func TestStopExcusesWhatArrivesMeanwhile(t *testing.T) {
 	f.stop()
 	<-flood
 	back := 0
-	for range 2000 - len(f.handled) - 1 {
+	for range 400 - len(f.handled) - 1 {
 		if d := f.take(contract.AccountEventsQueue); d.Redelivered {
 			back++
 			if !starts.excused[sha256.Sum256(d.Body)] {
