@@ -139,6 +139,9 @@ func TestBeginSaysWhetherTheStartMayHaveBeenNoted(t *testing.T) {
 	if _, err := s.Begin(bounded, "a", [32]byte{}, 1); err == nil || errors.Is(err, messaging.ErrPerhapsNoted) {
 		t.Errorf("not sent: %v", err)
 	}
+	if err := locked.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.Begin(t.Context(), "no text: \x00", [32]byte{}, 1); err == nil || errors.Is(err, messaging.ErrPerhapsNoted) {
 		t.Errorf("refused: %v", err)
 	}

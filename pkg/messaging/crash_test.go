@@ -219,7 +219,7 @@ func TestMessageThatKillsItsConsumerIsQuarantinedAlone(t *testing.T) {
 	}
 	g.survives(func() {
 		d := g.parkedAfter(3, retry.ReasonCrashLoop, retry.Unknown)
-		if string(d.Body) != body("exit") || !strings.Contains(fmt.Sprint(d.Headers["x-last-error"]), "ended 3 times") {
+		if string(d.Body) != body("exit") || !strings.Contains(fmt.Sprint(d.Headers["x-last-error"]), "did not come to an end 3 times") {
 			t.Errorf("%s, %v", d.Body, d.Headers["x-last-error"])
 		}
 		g.onlyEffects(19)

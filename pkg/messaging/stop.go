@@ -28,7 +28,7 @@ func (a *attachment) stop() {
 func (a *attachment) cancelNow() {
 	cancelled := make(chan error, 1)
 	go func() { cancelled <- a.ch.Cancel(a.tag, false) }()
-	patience := time.NewTimer(a.noteTimeout())
+	patience := time.NewTimer(a.consumer.Grace / 8)
 	defer patience.Stop()
 	select {
 	case err := <-cancelled:
@@ -37,11 +37,9 @@ func (a *attachment) cancelNow() {
 	case <-patience.C:
 	case <-a.link.broken:
 	}
+	a.consumer.session.Logger.Warn("the broker did not say in time that it sends no more, what still comes counts as a start when it comes back", "queue", a.consumer.Queue)
 	a.check(a.ch.Cancel(a.tag, true))
 }
-
-// noteTimeout is what each of the small things at a stop may take.
-func (a *attachment) noteTimeout() time.Duration { return min(endTimeout, a.consumer.Grace/8) }
 
 // takeWaiting is all that is held here; nothing is any more.
 func (a *attachment) takeWaiting() []*delivery {
@@ -56,7 +54,7 @@ func (a *attachment) excuse(ds []*delivery) {
 	if len(ds) == 0 || a.unexcused {
 		return
 	}
-	if err := a.consumer.notes.excuse(ds, a.noteTimeout()); err != nil {
+	if err := a.consumer.notes.excuse(ds, min(endTimeout, a.consumer.Grace/8)); err != nil {
 		a.unexcused = true
 		a.consumer.session.Logger.Warn("the stop could not be noted, it will count as a start of the messages that are given back",
 			"queue", a.consumer.Queue, "messages", len(ds), "error", plainText(err.Error(), maxLastError))
