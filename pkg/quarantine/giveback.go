@@ -14,6 +14,9 @@ const (
 	backPatience = 5 * time.Second
 	// lostPatience is the same when the connection was lost: the broker may need three heartbeats to notice.
 	lostPatience = 30 * time.Second
+	// lostDial is for how long it is tried to reach the broker again. One that is down gives everything back before it is up again, but what cannot
+	// be reached for a moment may be none of that kind.
+	lostDial = 15 * time.Second
 )
 
 // close ends the view. It returns when the queue counts again what was held, and only then may the lock be given up: whoever looked
@@ -68,11 +71,16 @@ func (l *look) giveBack() error {
 
 // awaitLost waits, over a connection of its own, until the queue counts what was held by the lost one.
 func (l *look) awaitLost() error {
-	ctx, cancel := context.WithTimeout(context.Background(), lostPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), lostDial)
 	defer cancel()
 	conn, err := l.q.Session.Dial(ctx, "quarantine")
-	if err != nil {
-		return err // a broker that is down gives everything back before it is up again
+	for err != nil {
+		select {
+		case <-time.After(500 * time.Millisecond):
+			conn, err = l.q.Session.Dial(ctx, "quarantine")
+		case <-ctx.Done():
+			return err
+		}
 	}
 	defer func() { _ = conn.CloseDeadline(time.Now().Add(time.Second)) }()
 	ch, err := conn.Channel()
