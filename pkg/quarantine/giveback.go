@@ -23,7 +23,7 @@ const (
 // sooner would find the queue empty, and believe it.
 func (l *look) close() {
 	l.round()
-	if stamps := l.stamps(); len(stamps) > 0 || l.left() == 0 { // else nothing is known of those that were not reached
+	if stamps := l.stamps(); len(stamps) > 0 || l.taken > 0 && l.left() == 0 { // else nothing is known of those that were not reached
 		l.q.metrics.looked(l.queue, stamps)
 	}
 	err := l.giveBack()
@@ -32,11 +32,30 @@ func (l *look) close() {
 	}
 	l.stop()
 	if err != nil && !errors.Is(err, errNotBack) {
-		err = l.awaitLost()
+		if err = l.awaitLost(); err != nil && len(l.held) > 0 {
+			l.q.lost[l.queue] = lost{l.depth - l.acked, time.Now()}
+		}
 	}
 	if err != nil {
 		l.q.Logger.Warn("what a look held is not known to be back in its queue", "queue", l.queue, "error", err)
 	}
+}
+
+// lost is what a look could not see come back. For a while a queue that counts less is not looked into: it would be taken for emptier than it is.
+type lost struct {
+	depth int
+	at    time.Time
+}
+
+const lostFor = time.Minute // then somebody else has taken the rest
+
+// allBack says whether a queue of this depth may be looked into.
+func (q *Quarantine) allBack(queue string, depth int) bool {
+	if l, some := q.lost[queue]; some && depth < l.depth && time.Since(l.at) < lostFor {
+		return false
+	}
+	delete(q.lost, queue)
+	return true
 }
 
 // round takes what must be in hand as well for the order to be kept. A quorum queue puts what comes back behind what came back

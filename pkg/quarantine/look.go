@@ -86,6 +86,9 @@ func (l *look) open() (err error) {
 	if l.ch, err = l.conn.Channel(); err == nil {
 		l.depth, err = waiting(l.ch, l.queue)
 	}
+	if err == nil && !l.q.allBack(l.queue, l.depth) {
+		err = errNotBack
+	}
 	if err != nil {
 		return &brokerError{l.queue, err}
 	}
