@@ -14,13 +14,16 @@ const (
 	backPatience = 5 * time.Second
 	// lostPatience is the same when the connection was lost: the broker may need three heartbeats to notice.
 	lostPatience = 30 * time.Second
+	// lostDial is for how long it is tried to reach the broker again. One that is down gives everything back before it is up again, but what cannot
+	// be reached for a moment may be none of that kind.
+	lostDial = 15 * time.Second
 )
 
 // close ends the view. It returns when the queue counts again what was held, and only then may the lock be given up: whoever looked
 // sooner would find the queue empty, and believe it.
 func (l *look) close() {
 	l.round()
-	if stamps := l.stamps(); len(stamps) > 0 || l.left() == 0 { // else nothing is known of those that were not reached
+	if stamps := l.stamps(); len(stamps) > 0 || l.taken > 0 && l.left() == 0 { // else nothing is known of those that were not reached
 		l.q.metrics.looked(l.queue, stamps)
 	}
 	err := l.giveBack()
@@ -29,11 +32,30 @@ func (l *look) close() {
 	}
 	l.stop()
 	if err != nil && !errors.Is(err, errNotBack) {
-		err = l.awaitLost()
+		if err = l.awaitLost(); err != nil && len(l.held) > 0 {
+			l.q.lost[l.queue] = lost{l.depth - l.acked, time.Now()}
+		}
 	}
 	if err != nil {
 		l.q.Logger.Warn("what a look held is not known to be back in its queue", "queue", l.queue, "error", err)
 	}
+}
+
+// lost is what a look could not see come back. For a while a queue that counts less is not looked into: it would be taken for emptier than it is.
+type lost struct {
+	depth int
+	at    time.Time
+}
+
+const lostFor = time.Minute // then somebody else has taken the rest
+
+// allBack says whether a queue of this depth may be looked into.
+func (q *Quarantine) allBack(queue string, depth int) bool {
+	if l, some := q.lost[queue]; some && depth < l.depth && time.Since(l.at) < lostFor {
+		return false
+	}
+	delete(q.lost, queue)
+	return true
 }
 
 // round takes what must be in hand as well for the order to be kept. A quorum queue puts what comes back behind what came back
@@ -68,11 +90,16 @@ func (l *look) giveBack() error {
 
 // awaitLost waits, over a connection of its own, until the queue counts what was held by the lost one.
 func (l *look) awaitLost() error {
-	ctx, cancel := context.WithTimeout(context.Background(), lostPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), lostDial)
 	defer cancel()
 	conn, err := l.q.Session.Dial(ctx, "quarantine")
-	if err != nil {
-		return err // a broker that is down gives everything back before it is up again
+	for err != nil {
+		select {
+		case <-time.After(500 * time.Millisecond):
+			conn, err = l.q.Session.Dial(ctx, "quarantine")
+		case <-ctx.Done():
+			return err
+		}
 	}
 	defer func() { _ = conn.CloseDeadline(time.Now().Add(time.Second)) }()
 	ch, err := conn.Channel()

@@ -190,6 +190,27 @@ func TestLostLookHidesNothing(t *testing.T) {
 	}
 }
 
+// What was lost and did not come back in time: the queue is not taken for empty, neither is it closed for ever.
+func TestQueueThatLacksMessagesIsNotLookedInto(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.q.lost[lot] = lost{2, time.Now()}
+	for _, a := range []answer{b.call("GET", "/admin/quarantine", nil), b.call("GET", "/admin/quarantine/"+lot+"/m-000", nil),
+		b.call("POST", "/admin/quarantine/replay", order{"class": "TIMEOUT"})} {
+		if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	b.parkAll(ids(0, 2)...)
+	if got := b.list("").keys(); len(got) != 2 || len(b.q.lost) > 0 {
+		t.Errorf("all are back, and listed are %q", got)
+	}
+	b.q.lost[lot] = lost{3, time.Now().Add(-lostFor)}
+	if got := b.list("").keys(); len(got) != 2 {
+		t.Errorf("later, listed are %q", got)
+	}
+}
+
 // Waiting for the queue takes no connection of the database from those who work.
 func TestWaitingKeepsNoConnection(t *testing.T) {
 	t.Parallel()

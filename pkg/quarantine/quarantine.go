@@ -67,11 +67,12 @@ type Config struct {
 type Quarantine struct {
 	Config
 	metrics *metrics
-	slot    chan struct{} // taken by whoever looks or waits for it: waiting in the database would keep a connection each
-	handful int           // messages that a run takes in hand at once
-	keeping time.Duration // for how long it may keep them, see longRound
-	poll    time.Duration // how often a canary is looked for, at first
-	margin  time.Duration // what it gets beyond the longest road
+	slot    chan struct{}   // taken by whoever looks or waits for it: waiting in the database would keep a connection each
+	handful int             // messages that a run takes in hand at once
+	keeping time.Duration   // for how long it may keep them, see longRound
+	lost    map[string]lost // by queue; whoever has the slot
+	poll    time.Duration   // how often a canary is looked for, at first
+	margin  time.Duration   // what it gets beyond the longest road
 	// at is called between the steps of a run, so that a test can end it there as a crash would.
 	at func(step) error
 }
@@ -105,7 +106,7 @@ func New(config Config) *Quarantine {
 		config.LockWait = 5 * time.Second
 	}
 	return &Quarantine{
-		Config: config, metrics: newMetrics(config.Queues, config.Interval, config.Registerer), slot: make(chan struct{}, 1),
+		Config: config, metrics: newMetrics(config.Queues, config.Interval, config.Registerer), slot: make(chan struct{}, 1), lost: map[string]lost{},
 		handful: actable, keeping: longRound, poll: 250 * time.Millisecond, margin: canaryMargin, at: func(step) error { return nil },
 	}
 }

@@ -144,6 +144,8 @@ func (q *Quarantine) refuse(err error, queues []string) error {
 		return service.Unavailable("The service is stopping; try again.", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return service.Unavailable("The time for an answer has run out: the broker or the database is slow. Nothing has changed; try again.", err)
+	case errors.Is(err, errNotBack):
+		return service.Unavailable("A look has lost its connection to the broker, and the queue does not count yet what it held; try again in a minute.", err)
 	case errors.As(err, &broker):
 		return service.Unavailable("The broker is not available right now, or the queue is not there; /readyz has the reason.", err)
 	}
