@@ -303,32 +303,3 @@ func TestStopDoesNotWaitForNotesThatCannotBeTaken(t *testing.T) {
 		t.Error("the message was not given back")
 	}
 }
-
-// What the broker sends while we tell it to send no more comes back flagged as well.
-func TestStopExcusesWhatArrivesMeanwhile(t *testing.T) {
-	t.Parallel()
-	s, c := transfer(succeed)
-	starts := newNotebook()
-	c.Starts, c.Prefetch, c.BatchSize, c.Concurrency, c.Grace = starts, 300, 1, 1, 5*time.Minute
-	f := start(t, s, c)
-	flood := make(chan struct{})
-	go func() {
-		defer close(flood)
-		for i := range 400 {
-			f.publishBody(debited, body(fmt.Sprint(i)))
-		}
-	}()
-	f.next()
-	f.stop()
-	<-flood
-	back := 0
-	for range 400 - len(f.handled) - 1 {
-		if d := f.take(contract.AccountEventsQueue); d.Redelivered {
-			back++
-			if !starts.excused[sha256.Sum256(d.Body)] {
-				t.Errorf("%s is not excused", d.Body)
-			}
-		}
-	}
-	t.Logf("%d messages came back", back)
-}
