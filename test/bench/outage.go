@@ -14,8 +14,8 @@ import (
 // outage takes the database away under a thousand waiting requests, with the breaker and without it.
 var outage = scenario{
 	name: "outage",
-	about: "The database is away for a minute while 1,000 requests wait. With the breaker the consumers leave the broker's queues and no attempt is spent; " +
-		"without it every message uses up its attempts and is given up.",
+	about: "The database is away for a minute while 1,000 requests wait for account. With the breaker the consumers leave the queues at once, nothing is tried, no attempt " +
+		"is spent, and all flows again by itself. Without it they go on trying: attempts are spent on a database that is not there, and what waits for its next attempt comes later.",
 	run: func(ctx context.Context, b *bench) (found result, err error) {
 		for _, breaker := range []string{"on", "off"} {
 			if err := b.measureOutage(ctx, breaker, &found); err != nil {
@@ -82,19 +82,22 @@ func (b *bench) measureOutage(ctx context.Context, breaker string, found *result
 		return ended == waitingRequests && open == 0, nil
 	})
 	took := time.Since(back)
-	quarantined := 0.0
+	var failures, quarantined float64
 	for _, service := range []string{"account", "transfer"} {
-		n, err := s.metric(service, "messaging_quarantined_total")
-		if err != nil {
-			return err
+		for name, sum := range map[string]*float64{"messaging_failures_total": &failures, "messaging_quarantined_total": &quarantined} {
+			n, err := s.metric(service, name)
+			if err != nil {
+				return err
+			}
+			*sum += n
 		}
-		quarantined += n
 	}
 	label := "breaker " + breaker + ": "
 	if left > 0 {
 		found.add(label+"until no consumer was left", left.Seconds(), "s")
 	}
 	found.add(label+"calls of account's handler while the database was away", handled, "")
+	found.add(label+"attempts spent", failures, "")
 	found.add(label+"messages given up", quarantined, "")
 	found.add(label+"transfers that ended", float64(ended), "of 1000")
 	if recovered == nil {
