@@ -43,9 +43,8 @@ func TestUpEndsWhenItsSupervisorIsKilled(t *testing.T) {
 	if text, err := bankCommand(t, bin, "down", "--dir", dir); err != nil || !strings.Contains(text, "no bank is running") {
 		t.Errorf("down: %v, %s", err, text)
 	}
-	if get(where.AccountURL+"/pid") != "" || get(where.ManagementURL) != "" {
-		t.Error("something still answers after up has ended")
-	}
+	// The kernel kills what the supervisor had started, which takes a moment on a busy machine, and longer for a broker of many threads.
+	waitFor(t, said, func() bool { return get(where.AccountURL+"/pid") == "" && get(where.ManagementURL) == "" })
 }
 
 func parentOf(t *testing.T, pid string) int {
