@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"example.com/banking/internal/plot"
@@ -41,6 +42,9 @@ var stormKinds = append([]jitter{noJitter}, append(append([]jitter(nil), jitterK
 
 // slot is how finely retries are counted.
 const slot = 100 * time.Millisecond
+
+// longest bounds the delays, and with them the drawing.
+const longest = 5 * time.Minute
 
 // StormFigures is what came back, with one kind of jitter.
 type StormFigures struct {
@@ -100,7 +104,7 @@ func comeBack(kind jitter, b retry.Backoff, messages, retries int, rnd func() fl
 
 func computeStorm(v values) Report {
 	messages, retries := v.number("messages"), v.number("retries")
-	backoff := retry.Backoff{Base: v.seconds("delay"), Factor: 2, Cap: time.Hour}
+	backoff := retry.Backoff{Base: v.seconds("delay"), Factor: 2, Cap: longest}
 	var figures []StormFigures
 	table := Table{Caption: "Retries at once, by kind of jitter",
 		Columns: columns("jitter", "delay", "#most in 100 ms", "#most in a second", "#first retries")}
@@ -137,9 +141,13 @@ func computeStorm(v values) Report {
 	}
 }
 
+// histogram is what is drawn: the counts, or the highest of so many neighbours that there are no more than columns of them.
 func histogram(counts []int) (points []plot.Point) {
-	for i, n := range counts {
-		points = append(points, plot.Point{X: (time.Duration(i) * slot).Seconds(), Y: float64(n)})
+	const columns = 600
+	each := (len(counts) + columns - 1) / columns
+	for i := 0; i < len(counts); i += each {
+		highest := slices.Max(counts[i:min(i+each, len(counts))])
+		points = append(points, plot.Point{X: (time.Duration(i) * slot).Seconds(), Y: float64(highest)})
 	}
 	return append(points, plot.Point{X: (time.Duration(len(counts)) * slot).Seconds()})
 }
