@@ -29,6 +29,7 @@ type commands struct {
 	Queues   queuesCommand   `cmd:"" help:"Show how many messages wait in which queue."`
 	Parked   parkedCommand   `cmd:"" help:"Look into the quarantine, replay and discard what is in it."`
 	Outbox   outboxCommand   `cmd:"" help:"Show and send again the outgoing messages that the broker refused."`
+	Policy   policyCommand   `cmd:"" help:"Show what the retry policy does: delays, jitter, layers, dampers, platforms."`
 	Load     loadCommand     `cmd:"" help:"Make traffic at a fixed rate, and measure latencies."`
 	Verify   verifyCommand   `cmd:"" help:"Check every invariant; exit code 1 when one is broken."`
 }
