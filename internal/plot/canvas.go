@@ -70,7 +70,7 @@ func (b *canvas) line(down, x int, class, content string) {
 
 // end is the whole drawing.
 func (b *canvas) end() string {
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" class="plot" role="img">`+"\n", b.width, b.y+8) +
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" class="plot" role="img">`+"\n", b.width, b.y+8) +
 		fmt.Sprintf("<title>%s</title>\n<desc>%s</desc>\n", html.EscapeString(b.title), html.EscapeString(b.about)) +
 		"<style>" + rules + "</style>\n" + b.body.String() + "</svg>\n"
 }

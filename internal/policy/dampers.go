@@ -46,7 +46,7 @@ var damperKinds = []damper{
 	{name: "budget", about: "100 retries, and one more for five successes", budget: true},
 	{name: "breaker", about: "opens when it is down, probes each second", breaker: true},
 	{name: "rate limit", about: "what the dependency bears, halved when it asks for less", limit: true},
-	{name: "all", about: "all four together, as the services have them", backoff: true, breaker: true, budget: true, limit: true},
+	{name: "all", about: "all four together", backoff: true, breaker: true, budget: true, limit: true},
 }
 
 // DamperFigures is how one outage went.

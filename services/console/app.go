@@ -74,6 +74,7 @@ func newApp(cfg config, log *slog.Logger) (*app, error) {
 	newFiles().register(server.Echo)
 	(&events{hub: hub, sessions: sessions}).register(server.Echo)
 	sessions.register(server.Echo)
+	(&policyPage{}).register(server.Echo)
 	(&api{account: account, transfer: transfer, token: cfg.AdminToken, sessions: sessions, hub: hub}).register(server.Echo)
 
 	// Stopped in the reverse order: pages are told first, and then nothing is asked any more.
