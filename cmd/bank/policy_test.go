@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,8 +47,8 @@ func TestEveryPlotIsACommand(t *testing.T) {
 		for _, s := range p.Settings {
 			settings = append(settings, s.Name)
 			value := s.Default
-			if len(s.Choices) == 0 && s.Most > s.Least {
-				value = "2"
+			if len(s.Choices) == 0 {
+				value = fmt.Sprint(s.Least + 1)
 			}
 			args = append(args, "--"+s.Name+"="+value)
 		}
@@ -98,7 +99,7 @@ func TestPolicyRefusals(t *testing.T) {
 		code            int
 	}{
 		{"storm --messages=0 --jitter=much", "policy storm: messages must be a whole number from 1 to 10,000; jitter must be one of full, equal, decorrelated, consumer, tiers", 1},
-		{"dampers --outage=1h", "policy dampers: outage must be a whole number from 1 to 120", 1},
+		{"dampers --outage=1h", "policy dampers: outage must be a whole number from 1 to 60", 1},
 		{"delays --svg /nowhere/at/all.svg", "the drawing was not written: open /nowhere/at/all.svg", 1},
 		{"delays --colour=red", "unknown flag --colour", 2},
 		{"weather", "unexpected argument weather", 2},

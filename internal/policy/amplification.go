@@ -109,7 +109,8 @@ func computeAmplification(v values) Report {
 	return Report{
 		About: chart.About, Drawing: chart, Figures: figures, Tables: []Table{table},
 		See: fmt.Sprintf("With %s in each of %s the dependency is called %s times for one request. When one layer retries, it is called %s times, however many "+
-			"layers there are. When each has a budget of 100 retries, %s cause %s calls: a budget adds, where attempts multiply.",
+			"layers there are. With a budget of 100 retries in each, where a layer that has run out passes the failure on, %s come to %s calls: what budgets let through is added, "+
+			"not multiplied.",
 			plural(attempts, "attempt"), plural(last.Layers, "layer"), count(last.Each), count(last.One), plural(requests, "request"), count(last.Budgeted)),
 		Means: "Nobody decides on the product; each layer has a reasonable number, and a library below it has another one. So retries belong in one layer, and the " +
 			"others pass the failure on. Here that layer is the consumer: handlers and clients below it do not retry. (A deadlock is the exception, " +

@@ -16,9 +16,9 @@ var dampers = Plot{
 	Name: "dampers", Title: dampersTitle,
 	Settings: []Setting{
 		{Name: "failure", Label: "What fails", Default: "down", Choices: []string{"down", "busy"}},
-		{Name: "outage", Label: "Outage, in seconds", Default: "30", Least: 1, Most: 120},
+		{Name: "outage", Label: "Outage, in seconds", Default: "30", Least: 1, Most: 60},
 		{Name: "rate", Label: "Messages a second", Default: "50", Least: 1, Most: 100},
-		{Name: "capacity", Label: "Calls a second that the dependency bears", Default: "100", Least: 1, Most: 1000},
+		{Name: "capacity", Label: "Calls a second that the dependency bears", Default: "100", Least: 10, Most: 1000},
 		{Name: "attempts", Label: "Attempts of a message", Default: "4", Least: 1, Most: 10},
 		seed,
 	},
@@ -63,7 +63,7 @@ type DamperFigures struct {
 	Peak     int      `json:"peak"`     // most in a second since the outage began
 	Recovers float64  `json:"recovers"` // seconds after the outage until no more than a second's messages are in the system
 	Slowest  float64  `json:"slowest"`  // seconds from the arrival of a message to its success
-	Load     []Second `json:"load"`
+	Load     []Second `json:"load"`     // until messages no longer arrive
 }
 
 // Second is the load of one second.
@@ -78,7 +78,7 @@ func simulate(d damper, v values) DamperFigures {
 	to := from.Add(v.seconds("outage"))
 	s := &simulation{
 		policy: retry.Policy{MaxAttempts: v.number("attempts"), Classify: true},
-		on:     &dependency{capacity: float64(v.number("capacity")), from: from, to: to, busy: v.word("failure") == "busy"},
+		on:     &dependency{capacity: v.number("capacity"), from: from, to: to, busy: v.word("failure") == "busy"},
 		rnd:    random(v.number("seed"), 0),
 		now:    start,
 	}
@@ -93,7 +93,7 @@ func simulate(d damper, v values) DamperFigures {
 		s.budget = retry.NewBudget(retry.BudgetConfig{})
 	}
 	if d.limit {
-		s.limit = retry.NewRateLimit(s.on.capacity)
+		s.limit = retry.NewRateLimit(float64(s.on.capacity))
 	}
 	o := s.run(v.number("rate"))
 	f := DamperFigures{
@@ -126,8 +126,9 @@ func computeDampers(v values) Report {
 	var said []string
 	for _, kind := range damperKinds {
 		f := simulate(kind, v)
-		figures = append(figures, f)
 		shown := int((before + outage + after) / time.Second)
+		f.Load = f.Load[:min(shown, len(f.Load))] // a backlog may take hours
+		figures = append(figures, f)
 		var calls, failed []plot.Point
 		for i := range shown {
 			var l Second

@@ -8,11 +8,12 @@ import (
 
 // dependency is what the handlers call: it bears so many calls a second, and is out of order for a while.
 type dependency struct {
-	capacity float64 // calls a second
+	capacity int // calls a second
 	from, to time.Time
 	busy     bool // out of order means slow: it bears a tenth, and says so; else it is down
 
-	left float64 // calls that it bears right now
+	// What it bears right now, as the time in which it would have done it. Whole numbers are the same on every machine.
+	left time.Duration
 	at   time.Time
 }
 
@@ -31,20 +32,20 @@ func (d *dependency) call(now time.Time) (time.Duration, retry.Class) {
 	if d.out(now) && !d.busy {
 		return refused, retry.Timeout // the connection is refused
 	}
-	capacity := d.capacity
+	each := time.Second / time.Duration(d.capacity)
 	if d.out(now) {
-		capacity /= 10
+		each *= 10
 	}
 	// A second's work may come at once: so long calls queue in it before it refuses some.
-	most := max(capacity, 1)
+	most := max(time.Second, each)
 	if d.at.IsZero() {
 		d.left, d.at = most, now
 	}
-	d.left = min(d.left+now.Sub(d.at).Seconds()*capacity, most)
+	d.left = min(d.left+now.Sub(d.at), most)
 	d.at = now
-	if d.left < 1 {
+	if d.left < each {
 		return refused, retry.RateLimited
 	}
-	d.left--
+	d.left -= each
 	return served, ""
 }

@@ -125,7 +125,7 @@ func computeJitters(v values) Report {
 		About: drawing.About, Drawing: drawing, Figures: figures, Tables: []Table{table},
 		See: "The dashed line is the backoff, the same in all three. The band holds what nine of ten messages wait. Full jitter uses everything below " +
 			"the line, equal jitter the upper half, decorrelated jitter follows the previous wait and wanders.",
-		Means: "Full jitter spreads best and waits half as long on average; its price is that some come back almost at once. Equal jitter promises the " +
+		Means: "Full jitter spreads over the whole of the interval and waits half as long on average; its price is that some come back almost at once. Equal jitter promises the " +
 			"dependency a rest. Decorrelated jitter needs no counter of attempts, only the last wait. A broker's queues cannot choose " +
 			"from a band: the tiers have three queues each, and a message gets one of them at random.",
 		Interview: "Backoff says how long to wait, jitter says not all at the same time: without it everybody who failed together comes back together.",

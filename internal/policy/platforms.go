@@ -17,7 +17,7 @@ var platforms = Plot{
 	Name: "platforms", Title: platformsTitle,
 	Settings: []Setting{
 		{Name: "class", Label: "Class of the failure", Default: "TIMEOUT", Choices: []string{"TIMEOUT", "NOT_FOUND", "RATE_LIMITED", "CONFLICT", "UNKNOWN", "VALIDATION"}},
-		{Name: "heals", Label: "Heals after so many seconds, 0 for never", Default: "20", Least: 0, Most: 3600},
+		{Name: "heals", Label: "Over after seconds, 0: never", Default: "20", Least: 0, Most: 3600},
 		{Name: "attempts", Label: "Attempts", Default: "4", Least: 1, Most: 10},
 		seed,
 	},
@@ -151,17 +151,18 @@ func computePlatforms(v values) Report {
 		said = append(said, fmt.Sprintf("%s: %s, %s after %s s", f.Platform, plural(len(f.Attempts), "attempt"), how, decimal(f.EndedAt)))
 	}
 	drawing.About = "One message over time. " + strings.Join(said, "; ") + "."
-	heals := "and never heals"
+	heals := "the trouble never ends"
 	if n := v.number("heals"); n > 0 {
-		heals = fmt.Sprintf("and heals after %s", span(time.Duration(n)*time.Second))
+		heals = fmt.Sprintf("the trouble is over after %s", span(time.Duration(n)*time.Second))
 	}
 	return Report{
 		About: drawing.About, Drawing: drawing, Figures: figures, Tables: []Table{table, words, limits},
-		See: fmt.Sprintf("A message fails with %s, %s; it may be tried %s. Numbers are attempts. All lanes take the same decisions from the same function; "+
+		See: fmt.Sprintf("A message fails with %s; %s, and it may be tried %s. Numbers are attempts. All lanes take the same decisions from the same function; "+
 			"what differs is who holds the message meanwhile, and what can be said about the wait.", class, heals, plural(v.number("attempts"), "time")),
 		Means: "Retry after a delay, quarantine with a reason, give back unspent: the three decisions are not a broker's. Each platform has a word for most of " +
 			"them and none for some, and there the consumer must do the work: copy, confirm, acknowledge. A log has no acknowledgement of a single record at all: " +
-			"either the partition waits, or the record moves to another topic and loses its place.",
+			"either the partition waits, or the record moves to another topic and loses its place. " +
+			"(SQS and Kafka are not run here; their lanes follow what their documentation promises, without the time that polling takes.)",
 		Interview: "The policy is a pure function; RabbitMQ, SQS and Kafka differ in who holds the message while it waits: a queue with a time to live, " +
 			"a visibility timeout, or nobody, and then the partition stands still.",
 	}

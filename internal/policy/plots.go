@@ -11,7 +11,7 @@ type Plot struct {
 	compute func(values) Report
 }
 
-var seed = Setting{Name: "seed", Label: "Seed of the random numbers", Default: "1", Least: 1, Most: 1_000_000}
+var seed = Setting{Name: "seed", Label: "Seed", Default: "1", Least: 1, Most: 1_000_000}
 
 var plots = []Plot{delays, jitters, storm, amplification, dampers, platforms}
 

@@ -39,7 +39,7 @@ func TestEveryPlot(t *testing.T) {
 	t.Parallel()
 	costly := map[string][]map[string]string{ // a few settings have to do
 		"jitter":  {nil, {"retries": "1", "base": "60", "cap": "1"}, {"retries": "20", "base": "1", "cap": "3600"}},
-		"dampers": {nil, {"failure": "busy", "outage": "1", "rate": "1", "capacity": "1", "attempts": "1"}},
+		"dampers": {nil, {"failure": "busy", "outage": "1", "rate": "1", "capacity": "10", "attempts": "1"}},
 	}
 	for _, p := range Plots() {
 		t.Run(p.Name, func(t *testing.T) {

@@ -58,8 +58,8 @@ type load struct{ calls, failed int }
 
 // arrive lets messages arrive by chance until end, rate a second on average.
 func (s *simulation) arrive(rate int, end time.Time, rnd func() float64) {
-	gap := -math.Log(1-rnd()) / float64(rate)
-	next := s.now.Add(time.Duration(gap * float64(time.Second)))
+	gap := -math.Log(1-rnd()) / float64(rate) // in seconds; below a microsecond machines differ
+	next := s.now.Add(time.Duration(gap*1e6) * time.Microsecond)
 	if !next.Before(end) {
 		return
 	}

@@ -14,7 +14,7 @@ func someOutage(t *rapid.T) values {
 		"failure":  rapid.SampledFrom([]string{"down", "busy"}).Draw(t, "failure"),
 		"outage":   fmt.Sprint(rapid.IntRange(1, 15).Draw(t, "outage")),
 		"rate":     fmt.Sprint(rapid.IntRange(1, 8).Draw(t, "rate")),
-		"capacity": fmt.Sprint(rapid.IntRange(1, 40).Draw(t, "capacity")),
+		"capacity": fmt.Sprint(rapid.IntRange(10, 40).Draw(t, "capacity")),
 		"attempts": fmt.Sprint(rapid.IntRange(1, 10).Draw(t, "attempts")),
 		"seed":     fmt.Sprint(rapid.IntRange(1, 1000).Draw(t, "seed")),
 	}

@@ -90,7 +90,7 @@ func TestPolicySettings(t *testing.T) {
 		"storm?seed=1&seed=2":                        {`{"field":"seed","message":"must be given once"}`},
 		"storm?colour=red":                           {`{"field":"colour","message":"is no setting of this plot; it has messages, jitter, delay, retries, seed"}`},
 		"storm?messages=%zz":                         {"The query cannot be read"},
-		"dampers?outage=100000":                      {`{"field":"outage","message":"must be a whole number from 1 to 120"}`},
+		"dampers?outage=100000":                      {`{"field":"outage","message":"must be a whole number from 1 to 60"}`},
 		"storm/drawing?width=wider":                  {`{"field":"width","message":"must be wide or narrow"}`},
 		"storm/drawing?messages=<script>&width=wide": {`"field":"messages"`},
 	} {

@@ -1,5 +1,6 @@
-// Package reference keeps docs/reference/failure-policy.md equal to the code. Its text is written by hand; the decision table in it
-// is printed from the rules that run, and every other table must name what the code names, no more and no less.
+// Package reference keeps reference pages equal to the code. The text of docs/reference/failure-policy.md is written by hand; the
+// decision table in it is printed from the rules that run, and every other table must name what the code names, no more and no less.
+// docs/reference/policy.md and its drawings are computed as a whole.
 //
-//go:generate go test -run TestDecisions . -update
+//go:generate go test -run TestDecisions|TestPolicyPage . -update
 package reference

@@ -17,7 +17,7 @@ import (
 	"example.com/banking/pkg/retry"
 )
 
-var update = flag.Bool("update", false, "write the decision table of docs/reference/failure-policy.md instead of comparing it")
+var update = flag.Bool("update", false, "write the decision table of docs/reference/failure-policy.md, and docs/reference/policy.md, instead of comparing them")
 
 var page = filepath.Join("..", "..", "docs", "reference", "failure-policy.md")
 
