@@ -57,6 +57,7 @@ type DamperFigures struct {
 	Parked   int      `json:"parked"`
 	Calls    int      `json:"calls"`
 	Wasted   int      `json:"wasted"` // calls that failed
+	Spent    int      `json:"spent"`  // attempts; what failed while the dependency was known to be down is not among them
 	Probes   int      `json:"probes"`
 	Before   float64  `json:"before"` // calls a second, probes included
 	During   float64  `json:"during"`
@@ -97,7 +98,7 @@ func simulate(d damper, v values) DamperFigures {
 	}
 	o := s.run(v.number("rate"))
 	f := DamperFigures{
-		Damper: d.name, Messages: o.arrived, Done: o.done, Parked: o.parked, Calls: o.calls, Wasted: o.failed, Probes: o.probes,
+		Damper: d.name, Messages: o.arrived, Done: o.done, Parked: o.parked, Calls: o.calls, Wasted: o.failed, Spent: o.spent, Probes: o.probes,
 		Recovers: max(o.crowded.Sub(to), 0).Seconds(), Slowest: o.slowest.Seconds(),
 	}
 	begin, end := int(before/time.Second), int((before+v.seconds("outage"))/time.Second)

@@ -40,13 +40,14 @@ const workers = 8
 // message is one request. It ends once: done, or given up.
 type message struct {
 	arrived time.Time
-	attempt int // executions that were spent
-	ended   int
+	attempt int // executions that failed and were spent
+	ended   bool
 }
 
 // outcome is what a simulation counts.
 type outcome struct {
 	arrived, done, parked int
+	spent                 int // attempts of those that have ended
 	calls, failed, probes int
 	slowest               time.Duration // from the arrival of a message to its success
 	perSecond             []load        // by second from the start
@@ -144,7 +145,7 @@ func (s *simulation) judge(m *message, class retry.Class) {
 		if s.limit != nil {
 			s.limit.Calm(s.now)
 		}
-		m.ended++
+		s.end(m)
 		s.done++
 		s.slowest = max(s.slowest, s.now.Sub(m.arrived))
 		return
@@ -156,7 +157,7 @@ func (s *simulation) judge(m *message, class retry.Class) {
 	m.attempt++
 	decision := s.policy.Decide(retry.Failure{Class: class, Attempt: m.attempt, Age: s.now.Sub(m.arrived)}, s.rnd)
 	if decision.Action == retry.Quarantine {
-		m.ended++
+		s.end(m)
 		s.parked++
 		return
 	}
@@ -168,6 +169,14 @@ func (s *simulation) judge(m *message, class retry.Class) {
 		s.waiting--
 		s.ready = append(s.ready, m)
 	})
+}
+
+func (s *simulation) end(m *message) {
+	if m.ended {
+		panic("policy: a message has ended twice")
+	}
+	m.ended = true
+	s.spent += m.attempt
 }
 
 // dependencyDown asks the dependency itself, as a consumer does that has a breaker, and opens it when it is down.

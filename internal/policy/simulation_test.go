@@ -47,9 +47,9 @@ func TestEveryMessageEndsOnce(t *testing.T) {
 		if calls != f.Calls+f.Probes || failed != f.Wasted {
 			t.Fatalf("in all seconds %d calls and %d failures, in all %d calls, %d probes and %d failures", calls, failed, f.Calls, f.Probes, f.Wasted)
 		}
-		// An attempt that was spent is a call that failed; who was parked has spent them all.
-		if spent := f.Parked * v.number("attempts"); f.Wasted < spent {
-			t.Fatalf("%d calls failed, and %d attempts were spent", f.Wasted, spent)
+		// An attempt that was spent is a call that failed. Only a breaker can tell that one is not the message's fault.
+		if f.Spent > f.Wasted || !kind.breaker && f.Spent != f.Wasted || f.Spent < f.Parked*v.number("attempts") {
+			t.Fatalf("%d calls failed, %d attempts were spent, %d messages parked", f.Wasted, f.Spent, f.Parked)
 		}
 		if again := simulate(kind, v); !reflect.DeepEqual(f, again) {
 			t.Fatal("the same settings gave something else")
@@ -75,8 +75,8 @@ func TestAnOpenBreakerOnlyProbes(t *testing.T) {
 			}
 			opened = opened || load.Failed > 0
 		}
-		if f.Parked != 0 || f.Probes > 45 {
-			t.Fatalf("%d parked, %d probes", f.Parked, f.Probes)
+		if f.Parked != 0 || f.Spent != 0 || f.Probes > 45 {
+			t.Fatalf("%d parked, %d attempts spent, %d probes", f.Parked, f.Spent, f.Probes)
 		}
 	})
 }
@@ -101,7 +101,7 @@ func TestDampersKeepOutOfTheWay(t *testing.T) {
 // What the page says about the dampers is so: each bounds what it is there to bound, and only together they do all of it.
 func TestWhatEachDamperIsFor(t *testing.T) {
 	t.Parallel()
-	for _, seed := range []string{"1", "2", "3"} {
+	for _, seed := range []string{"1", "2"} {
 		v, err := read(dampers.Settings, map[string]string{"seed": seed})
 		if err != nil {
 			t.Fatal(err)

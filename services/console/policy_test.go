@@ -154,6 +154,9 @@ func TestPolicyPage(t *testing.T) {
 			p.check("#/policy")
 			checkInk(p, how.dark)
 
+			p.tabTo("Calls on the innermost")
+			p.press(kb.Enter)
+			p.until("the focus is at the plot", "document.activeElement.id === 'plot-amplification' && document.activeElement.getBoundingClientRect().top < innerHeight")
 			p.tabTo("Layers")
 			p.press(kb.Backspace, "3", kb.Tab)
 			p.says("called 27 times for one request")
