@@ -1,0 +1,169 @@
+// Package drill runs the wrong variants of exercise 13: each as a real process, with traffic, killed with kill -9 at the moment at which
+// it hurts, started again, and then the money is counted. The corrected form goes through the same.
+//
+// It believes nothing: a wrong form that was not killed, or that was and has lost nothing, is a failure of the drill.
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"example.com/banking/exercises/variants/toybank"
+	"github.com/jackc/pgx/v5"
+)
+
+// Config says where the drill takes place. Nothing that is there before is touched: it has schemas and queues of its own, which it
+// drops at the end.
+type Config struct {
+	AMQPURL     string // of a user who may declare, delete, read and write queues named drill_…
+	DatabaseURL string // of a user who may create schemas
+	Programs    string // the folder of the built variants, see Programs
+	// Say tells what happens, a line at a time; nil says nothing.
+	Say func(format string, args ...any)
+}
+
+// Outcome is where the money was in the end, and how that came about.
+type Outcome struct {
+	toybank.Books
+	Killed string // the point at which the program was killed; "" when it was not
+	Spin   *Spin  // only of a form that spins
+}
+
+// Spin is what was measured of a message that comes back at once.
+type Spin struct {
+	Laps    int           // how often it came back
+	Took    time.Duration // for all of them
+	CPU     time.Duration // of the program alone: the broker and the database are busy, too
+	Behind  int           // messages that waited behind it
+	Handled int           // how many of them were handled meanwhile
+}
+
+// PerSecond is how often the message came back in a second.
+func (s *Spin) PerSecond() float64 { return float64(s.Laps) / s.Took.Seconds() }
+
+// Report is what became of both forms of a variant.
+type Report struct {
+	Variant
+	Wrong, Right Outcome
+}
+
+// ErrNoFault says that nothing went wrong where something should have: then nothing has been shown either.
+var ErrNoFault = errors.New("the fault did not happen")
+
+// Check says whether the drill has shown what it is there to show.
+func (r Report) Check() error {
+	for form, o := range map[string]Outcome{"wrong": r.Wrong, "right": r.Right} {
+		if o.Killed == "" {
+			return fmt.Errorf("%s: %w: its %s form was not killed", r.Name, ErrNoFault, form)
+		}
+	}
+	switch drift := r.Wrong.Drift(); {
+	case drift == 0:
+		return fmt.Errorf("%s: %w: its wrong form was killed and the money is all there", r.Name, ErrNoFault)
+	case drift != r.drift:
+		return fmt.Errorf("%s: its wrong form drifts by %s, and not by the %s that were at stake", r.Name, toybank.Euros(drift), toybank.Euros(r.drift))
+	}
+	if drift := r.Right.Drift(); drift != 0 {
+		return fmt.Errorf("%s: its right form drifts by %s", r.Name, toybank.Euros(drift))
+	}
+	return nil
+}
+
+// Run runs the variants one after the other and says at the end how much each has lost or made up. The error is the first reason why
+// something was not shown.
+func Run(ctx context.Context, config Config) ([]Report, error) {
+	if config.Say == nil {
+		config.Say = func(string, ...any) {}
+	}
+	release, err := claim(ctx, config.DatabaseURL)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	var reports []Report
+	for _, v := range variants {
+		config.Say("%s: %s", v.Name, v.Mistake)
+		report, err := run(ctx, config, v)
+		if err == nil {
+			err = report.Check()
+		}
+		if err != nil {
+			return reports, err
+		}
+		reports = append(reports, report)
+	}
+	for _, text := range strings.Split(Table(reports), "\n") {
+		config.Say("%s", text)
+	}
+	return reports, nil
+}
+
+// claim keeps a second drill away from the schemas and queues of this one. The claim ends with the connection at the latest, so that
+// what a killed drill has left behind is no obstacle: the next one resets it.
+func claim(ctx context.Context, databaseURL string) (release func(), err error) {
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	release = func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = conn.Close(ctx)
+	}
+	var free bool
+	err = conn.QueryRow(ctx, `select pg_try_advisory_lock(hashtext('exercise 13'))`).Scan(&free)
+	if err == nil && !free {
+		err = errors.New("exercise 13 is running already: wait until it has ended")
+	}
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// run takes both forms of a variant through the same story.
+func run(ctx context.Context, config Config, v Variant) (Report, error) {
+	report := Report{Variant: v}
+	var err error
+	if report.Wrong, err = (&stage{Config: config, Variant: v, fault: true}).play(ctx); err != nil {
+		return report, fmt.Errorf("%s, wrong form: %w", v.Name, err)
+	}
+	if report.Right, err = (&stage{Config: config, Variant: v, fault: true, right: true}).play(ctx); err != nil {
+		return report, fmt.Errorf("%s, right form: %w", v.Name, err)
+	}
+	return report, nil
+}
+
+// Table shows wrong and right side by side.
+func Table(reports []Report) string {
+	var text strings.Builder
+	row := func(columns ...any) { fmt.Fprintf(&text, "%-20s %-6s %10s %12s %12s  %s\n", columns...) }
+	row("", "form", "expected", "found", "drift", "killed at")
+	for _, r := range reports {
+		for _, form := range []struct {
+			program, name string
+			Outcome
+		}{{r.Name, "wrong", r.Wrong}, {"", "right", r.Right}} {
+			row(form.program, form.name, toybank.Euros(toybank.Expected), toybank.Euros(form.Found()), signed(form.Drift()), form.Killed)
+		}
+	}
+	for _, r := range reports {
+		if s := r.Wrong.Spin; s != nil {
+			fmt.Fprintf(&text, "%s: one message came back %d times in %s (%.0f per second), with %.0f%% of a processor for the program alone; "+
+				"of the %d messages behind it %d were handled\n", r.Name, s.Laps, s.Took.Round(time.Millisecond), s.PerSecond(),
+				100*s.CPU.Seconds()/s.Took.Seconds(), s.Behind, s.Handled)
+		}
+	}
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
+func signed(minor int64) string {
+	if minor > 0 {
+		return "+" + toybank.Euros(minor)
+	}
+	return toybank.Euros(minor)
+}
