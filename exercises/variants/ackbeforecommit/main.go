@@ -18,7 +18,8 @@ import (
 func main() {
 	toybank.Main(toybank.Program{
 		Name:    "ackbeforecommit",
-		Mistake: "it acknowledges a message first and commits what the message did afterwards",
+		Mistake: "it acknowledges a message, and commits afterwards what the message did",
+		Cure:    "it commits first and acknowledges then",
 		Serve:   serve,
 	})
 }

@@ -17,6 +17,7 @@ func main() {
 	toybank.Main(toybank.Program{
 		Name:    "dedupeinmemory",
 		Mistake: "it remembers the messages it has handled in its own memory only",
+		Cure:    "it remembers them in the database, in the transaction of what they did",
 		Serve:   serve,
 	})
 }

@@ -12,17 +12,32 @@ import (
 	"time"
 
 	"example.com/banking/exercises/variants/toybank"
-	"github.com/jackc/pgx/v5"
 )
 
 // Config says where the drill takes place. Nothing that is there before is touched: it has schemas and queues of its own, which it
 // drops at the end.
 type Config struct {
 	AMQPURL     string // of a user who may declare, delete, read and write queues named drill_…
-	DatabaseURL string // of a user who may create schemas
+	DatabaseURL string // of a user who may create schemas in it
 	Programs    string // the folder of the built variants, see Programs
-	// Say tells what happens, a line at a time; nil says nothing.
-	Say func(format string, args ...any)
+
+	// WithoutFault leaves out what hurts, and nothing else: the test of the drill.
+	WithoutFault bool
+	// Say tells what is done, a sentence at a time, and Heard what a program has printed, a line at a time. They may be nil.
+	Say   func(sentence string)
+	Heard func(program, line string)
+}
+
+func (c *Config) say(format string, args ...any) {
+	if c.Say != nil {
+		c.Say(fmt.Sprintf(format, args...))
+	}
+}
+
+func (c *Config) heard(program, line string) {
+	if c.Heard != nil {
+		c.Heard(program, line)
+	}
 }
 
 // Outcome is where the money was in the end, and how that came about.
@@ -72,67 +87,33 @@ func (r Report) Check() error {
 	return nil
 }
 
-// Run runs the variants one after the other and says at the end how much each has lost or made up. The error is the first reason why
-// something was not shown.
-func Run(ctx context.Context, config Config) ([]Report, error) {
-	if config.Say == nil {
-		config.Say = func(string, ...any) {}
-	}
-	release, err := claim(ctx, config.DatabaseURL)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	var reports []Report
+// Run runs the variants one after the other and hands each one's report to shown, whose error ends the drill. Two drills with the same servers
+// at the same time would spoil each other; what a drill has left behind that was killed is no obstacle.
+func Run(ctx context.Context, config Config, shown func(Report) error) error {
 	for _, v := range variants {
-		config.Say("%s: %s", v.Name, v.Mistake)
+		config.say("%s %s.", v.Name, v.Mistake)
 		report, err := run(ctx, config, v)
+		if ctx.Err() != nil {
+			return fmt.Errorf("%s: broken off: %w", v.Name, ctx.Err()) // whatever that looked like to who was at it
+		}
 		if err == nil {
-			err = report.Check()
+			err = shown(report)
 		}
 		if err != nil {
-			return reports, err
+			return err
 		}
-		reports = append(reports, report)
 	}
-	for _, text := range strings.Split(Table(reports), "\n") {
-		config.Say("%s", text)
-	}
-	return reports, nil
-}
-
-// claim keeps a second drill away from the schemas and queues of this one. The claim ends with the connection at the latest, so that
-// what a killed drill has left behind is no obstacle: the next one resets it.
-func claim(ctx context.Context, databaseURL string) (release func(), err error) {
-	conn, err := pgx.Connect(ctx, databaseURL)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the database: %w", err)
-	}
-	release = func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_ = conn.Close(ctx)
-	}
-	var free bool
-	err = conn.QueryRow(ctx, `select pg_try_advisory_lock(hashtext('exercise 13'))`).Scan(&free)
-	if err == nil && !free {
-		err = errors.New("exercise 13 is running already: wait until it has ended")
-	}
-	if err != nil {
-		release()
-		return nil, err
-	}
-	return release, nil
+	return nil
 }
 
 // run takes both forms of a variant through the same story.
 func run(ctx context.Context, config Config, v Variant) (Report, error) {
 	report := Report{Variant: v}
 	var err error
-	if report.Wrong, err = (&stage{Config: config, Variant: v, fault: true}).play(ctx); err != nil {
+	if report.Wrong, err = (&stage{Config: config, Variant: v}).play(ctx); err != nil {
 		return report, fmt.Errorf("%s, wrong form: %w", v.Name, err)
 	}
-	if report.Right, err = (&stage{Config: config, Variant: v, fault: true, right: true}).play(ctx); err != nil {
+	if report.Right, err = (&stage{Config: config, Variant: v, right: true}).play(ctx); err != nil {
 		return report, fmt.Errorf("%s, right form: %w", v.Name, err)
 	}
 	return report, nil
@@ -141,14 +122,15 @@ func run(ctx context.Context, config Config, v Variant) (Report, error) {
 // Table shows wrong and right side by side.
 func Table(reports []Report) string {
 	var text strings.Builder
-	row := func(columns ...any) { fmt.Fprintf(&text, "%-20s %-6s %10s %12s %12s  %s\n", columns...) }
-	row("", "form", "expected", "found", "drift", "killed at")
+	row := func(columns ...any) { fmt.Fprintf(&text, "%-20s %-5s %8s %10s %10s %10s %10s %11s  %s\n", columns...) }
+	row("", "form", "alice", "bob", "in transit", "found", "expected", "drift", "killed at")
 	for _, r := range reports {
 		for _, form := range []struct {
 			program, name string
 			Outcome
 		}{{r.Name, "wrong", r.Wrong}, {"", "right", r.Right}} {
-			row(form.program, form.name, toybank.Euros(toybank.Expected), toybank.Euros(form.Found()), signed(form.Drift()), form.Killed)
+			row(form.program, form.name, toybank.Euros(form.Alice), toybank.Euros(form.Bob), toybank.Euros(form.InTransit),
+				toybank.Euros(form.Found()), toybank.Euros(toybank.Expected), signed(form.Drift()), form.Killed)
 		}
 	}
 	for _, r := range reports {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -14,46 +15,55 @@ import (
 )
 
 // programs are the real ones, built once.
-var programs = sync.OnceValues(func() (dir string, err error) {
-	dir, _, err = Programs(context.Background())
-	return dir, err
-})
+var (
+	programs = sync.OnceValues(func() (dir string, err error) {
+		dir, remove, err = Programs(context.Background())
+		return dir, err
+	})
+	remove func()
+)
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if dir, err := programs(); err == nil {
-		_ = os.RemoveAll(dir)
+	if remove != nil {
+		remove()
 	}
 	os.Exit(code)
 }
 
-func config(t *testing.T) Config {
+func config(t *testing.T) (Config, *testenv.Env) {
 	t.Helper()
 	dir, err := programs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	env := testenv.New(t)
-	return Config{AMQPURL: env.AMQPURL, DatabaseURL: env.Database(t, "account"), Programs: dir, Say: t.Logf}
+	return Config{AMQPURL: env.AMQPURL, DatabaseURL: env.Database(t, "account"), Programs: dir,
+		Say: func(sentence string) { t.Log(sentence) }, Heard: func(program, line string) { t.Logf("  %s | %s", program, line) }}, env
 }
 
 // The exercise as people have it: each wrong form drifts by what was at stake, each right form by nothing, and nothing is left behind.
 func TestWrongVariantsDriftAndRightOnesDoNot(t *testing.T) {
 	t.Parallel()
-	c := config(t)
-	reports, err := Run(t.Context(), c)
+	c, env := config(t)
+	var reports []Report
+	err := Run(t.Context(), c, func(r Report) error {
+		reports = append(reports, r)
+		return r.Check()
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(reports) != 4 {
 		t.Errorf("%d variants were shown, want 4", len(reports))
 	}
+	t.Log("\n" + Table(reports))
 	for _, r := range reports {
 		if s := r.Wrong.Spin; s != nil && (s.Handled != 0 || s.PerSecond() <= 0 || s.CPU <= 0) {
 			t.Errorf("%s: %+v, want nothing handled behind a message that spins", r.Name, *s)
 		}
 	}
-	expectNothingLeft(t, c)
+	expectNothingLeft(t, c, env)
 }
 
 // Without its fault a wrong form does its work like any other, which is why it gets through a review. The drill must not take that for
@@ -63,16 +73,16 @@ func TestWithoutTheFaultNothingIsShown(t *testing.T) {
 	for _, v := range variants {
 		t.Run(v.Name, func(t *testing.T) {
 			t.Parallel()
-			c := config(t)
-			wrong, err := (&stage{Config: c, Variant: v}).play(t.Context())
+			c, _ := config(t)
+			c.WithoutFault = true
+			report, err := run(t.Context(), c, v)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if wrong.Drift() != 0 {
-				t.Errorf("without the fault the wrong form drifts by %s", toybank.Euros(wrong.Drift()))
+			if wrong, right := report.Wrong.Drift(), report.Right.Drift(); wrong != 0 || right != 0 {
+				t.Errorf("without the fault the forms drift by %s and %s", toybank.Euros(wrong), toybank.Euros(right))
 			}
-			right := Outcome{Books: wrong.Books, Killed: v.rightStop}
-			if err := (Report{Variant: v, Wrong: wrong, Right: right}).Check(); !errors.Is(err, ErrNoFault) {
+			if err := report.Check(); !errors.Is(err, ErrNoFault) {
 				t.Errorf("Check() = %v, want %v", err, ErrNoFault)
 			}
 		})
@@ -83,12 +93,12 @@ func TestWithoutTheFaultNothingIsShown(t *testing.T) {
 func TestExchangedFormsAreNoticed(t *testing.T) {
 	t.Parallel()
 	v := variants[0]
-	c := config(t)
-	wrong, err := (&stage{Config: c, Variant: v, fault: true, swapped: true}).play(t.Context())
+	c, _ := config(t)
+	wrong, err := (&stage{Config: c, Variant: v, swapped: true}).play(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	right, err := (&stage{Config: c, Variant: v, fault: true, right: true, swapped: true}).play(t.Context())
+	right, err := (&stage{Config: c, Variant: v, right: true, swapped: true}).play(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,39 +118,20 @@ func TestExchangedFormsAreNoticed(t *testing.T) {
 // Whoever breaks the drill off finds nothing of it afterwards, and can begin again.
 func TestBrokenOffDrillLeavesNothing(t *testing.T) {
 	t.Parallel()
-	c := config(t)
+	c, env := config(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	c.Say = func(format string, args ...any) {
-		t.Logf(format, args...)
-		if strings.Contains(format, "kill -9") {
+	c.Say = func(sentence string) {
+		if strings.Contains(sentence, "kill -9") {
 			cancel()
 		}
 	}
-	if _, err := Run(ctx, c); !errors.Is(err, context.Canceled) {
+	if err := Run(ctx, c, Report.Check); !errors.Is(err, context.Canceled) {
 		t.Errorf("Run() = %v, want %v", err, context.Canceled)
 	}
-	expectNothingLeft(t, c)
+	expectNothingLeft(t, c, env)
 }
 
-func TestSecondDrillIsRefused(t *testing.T) {
-	t.Parallel()
-	c := config(t)
-	release, err := claim(t.Context(), c.DatabaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "running already") {
-		t.Errorf("Run() beside another = %v", err)
-	}
-	release()
-	again, err := claim(t.Context(), c.DatabaseURL)
-	if err != nil {
-		t.Fatalf("claim after the release: %v", err)
-	}
-	again()
-}
-
-func expectNothingLeft(t *testing.T, c Config) {
+func expectNothingLeft(t *testing.T, c Config, env *testenv.Env) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.DatabaseURL)
 	if err != nil {
@@ -153,5 +144,37 @@ func expectNothingLeft(t *testing.T, c Config) {
 	}
 	if schemas != 0 {
 		t.Errorf("%d schemas are left", schemas)
+	}
+	for _, q := range env.Queues(t) {
+		t.Errorf("the queue %s is left", q.Name)
+	}
+}
+
+// Whoever comes upon one of these files or programs must not take it for an example.
+func TestVariantsSayThatTheyAreWrong(t *testing.T) {
+	t.Parallel()
+	for _, v := range variants {
+		source, err := os.ReadFile(filepath.Join("..", v.Name, "main.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"// WRONG ON PURPOSE", "// Command " + v.Name + " is wrong on purpose: ", "// WRONG: "} {
+			if !strings.Contains(string(source), want) {
+				t.Errorf("%s does not say %q", v.Name, want)
+			}
+		}
+		if lines := strings.Count(string(source), "\n"); lines > 160 {
+			t.Errorf("%s has %d lines: too long for one sitting", v.Name, lines)
+		}
+	}
+	c, _ := config(t)
+	c.WithoutFault = true
+	var said []string
+	c.Heard = func(_, line string) { said = append(said, line) }
+	if _, err := run(t.Context(), c, variants[0]); err != nil {
+		t.Fatal(err)
+	}
+	if len(said) != 2 || !strings.HasPrefix(said[0], "ackbeforecommit: WRONG ON PURPOSE, never copy it") || !strings.Contains(said[1], "CORRECTED") {
+		t.Errorf("the two forms of the program say %q, and not which is wrong", said)
 	}
 }

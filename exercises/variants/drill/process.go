@@ -30,7 +30,7 @@ func Programs(ctx context.Context) (dir string, cleanup func(), err error) {
 		return "", nil, fmt.Errorf("folder for the variants: %w", err)
 	}
 	cleanup = func() { _ = os.RemoveAll(dir) }
-	build := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), "example.com/banking/exercises/variants/...")
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", dir+string(filepath.Separator), "example.com/banking/exercises/variants/...")
 	if out, err := build.CombinedOutput(); err != nil {
 		cleanup()
 		return "", nil, fmt.Errorf("the wrong variants are not in %s (make build puts them there), and cannot be built here: %w\n%s",
@@ -44,7 +44,7 @@ type process struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	lines chan line // what it prints; closed when it has ended
-	say   func(format string, args ...any)
+	heard func(line string)
 }
 
 type line struct {
@@ -58,7 +58,7 @@ func (s *stage) start(ctx context.Context, stopAt string) (*process, error) {
 	if s.right != s.swapped {
 		cmd.Args = append(cmd.Args, "--right")
 	}
-	cmd.Env = append(os.Environ(), "AMQP_URL="+s.AMQPURL, "ACCOUNT_DATABASE_URL="+s.DatabaseURL, "TOYBANK="+s.name(), "STOP_AT="+stopAt)
+	cmd.Env = append(os.Environ(), "AMQP_URL="+s.AMQPURL, "TRANSFER_DATABASE_URL="+s.DatabaseURL, "TOYBANK="+s.name(), "STOP_AT="+stopAt)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", s.Name, err)
@@ -74,7 +74,7 @@ func (s *stage) start(ctx context.Context, stopAt string) (*process, error) {
 		_ = printed.Close()
 		return nil, fmt.Errorf("start %s: %w", s.Name, err)
 	}
-	p := &process{cmd: cmd, stdin: stdin, lines: make(chan line, 100), say: s.say}
+	p := &process{cmd: cmd, stdin: stdin, lines: make(chan line, 100), heard: func(line string) { s.heard(s.Name, line) }}
 	go func() {
 		defer close(p.lines)
 		defer func() { _ = printed.Close() }()
@@ -82,7 +82,7 @@ func (s *stage) start(ctx context.Context, stopAt string) (*process, error) {
 			p.lines <- line{text.Text(), time.Now()}
 		}
 	}()
-	if _, err := p.await(ctx, s.Name+":"); err != nil {
+	if _, err := p.await(ctx, s.Name); err != nil {
 		p.abandon()
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (p *process) await(ctx context.Context, prefixes ...string) (line, error) {
 			if !more {
 				return line{}, fmt.Errorf("the variant has ended and was to print %q", prefixes)
 			}
-			p.say("    %s", l.text)
+			p.heard(l.text)
 			for _, prefix := range prefixes {
 				if strings.HasPrefix(l.text, prefix) {
 					return l, nil

@@ -15,10 +15,8 @@ type stage struct {
 	Config
 	Variant
 	right bool
-
-	// The tests of the drill spoil it:
-	fault   bool // false: nobody is killed
-	swapped bool // it is the other form's program that runs
+	// swapped runs the other form's program instead: a test of the drill.
+	swapped bool
 }
 
 const (
@@ -42,7 +40,7 @@ func (s *stage) stop() string {
 
 // play founds the bank, lets the story happen, counts the money and drops the bank.
 func (s *stage) play(ctx context.Context) (o Outcome, err error) {
-	s.say("  %s form", s.form())
+	s.say("The %s form: alice and bob have %s each, alice sends money to bob.", s.form(), toybank.Euros(toybank.Opening))
 	at := toybank.Address{AMQPURL: s.AMQPURL, DatabaseURL: s.DatabaseURL, Name: s.name()}
 	b, err := toybank.Open(ctx, at)
 	if err != nil {
@@ -57,15 +55,19 @@ func (s *stage) play(ctx context.Context) (o Outcome, err error) {
 	if err := b.Reset(ctx); err != nil {
 		return Outcome{}, err
 	}
-	if err := s.traffic(ctx, b, s.fault); err != nil {
+	if err := s.traffic(ctx, b, !s.WithoutFault); err != nil {
 		return Outcome{}, err
 	}
-	if s.fault {
-		if err := s.killed(ctx, b, &o); err != nil {
-			return Outcome{}, err
-		}
+	if s.WithoutFault {
+		err = s.quiet(ctx, b)
+	} else {
+		err = s.killed(ctx, b, &o)
+	}
+	if err != nil {
+		return Outcome{}, err
 	}
 	if s.meanwhile != nil {
+		s.say("Meanwhile alice's account is frozen.")
 		if err := s.meanwhile(ctx, b); err != nil {
 			return Outcome{}, err
 		}
@@ -76,7 +78,7 @@ func (s *stage) play(ctx context.Context) (o Outcome, err error) {
 		}
 	}
 	o.Books, err = b.Sum(ctx)
-	s.say("    expected %s, found %s: drift %s", toybank.Euros(toybank.Expected), toybank.Euros(o.Found()), signed(o.Drift()))
+	s.say("The money is counted: %s expected, %s found.", toybank.Euros(toybank.Expected), toybank.Euros(o.Found()))
 	return o, err
 }
 
@@ -117,7 +119,7 @@ func (s *stage) killed(ctx context.Context, b *toybank.Bank, o *Outcome) error {
 	if err != nil {
 		return err
 	}
-	s.say("    kill -9")
+	s.say("It is killed there (kill -9), and the broker takes back what it held.")
 	waiting, err := s.settle(ctx, b)
 	if err != nil {
 		return err
@@ -136,7 +138,7 @@ func (s *stage) quiet(ctx context.Context, b *toybank.Bank) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		s.say("    started")
+		s.say("It is started, and runs until nothing is left to do.")
 		p, err := s.start(ctx, "")
 		if err != nil {
 			return err
@@ -187,15 +189,9 @@ func (s *stage) until(ctx context.Context, p *process, ask func() (bool, error))
 			if !more {
 				return errors.New("the variant has ended while there was work")
 			}
-			s.say("    %s", l.text)
+			s.heard(s.Name, l.text)
 		case <-ctx.Done():
 			return fmt.Errorf("wait for quiet: %w", ctx.Err())
 		}
-	}
-}
-
-func (s *stage) say(format string, args ...any) {
-	if s.Say != nil {
-		s.Say(format, args...)
 	}
 }

@@ -21,7 +21,8 @@ import (
 func main() {
 	toybank.Main(toybank.Program{
 		Name:    "publishbeforecommit",
-		Mistake: "it tells the other side what it has done before it has committed it",
+		Mistake: "it tells the other side what it has done before that is committed",
+		Cure:    "it commits what it has to say with what it has done, and says it then",
 		Serve:   serve,
 	})
 }

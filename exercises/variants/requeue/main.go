@@ -24,6 +24,7 @@ func main() {
 	toybank.Main(toybank.Program{
 		Name:    "requeue",
 		Mistake: "it gives a message that fails back to the queue, at once and without end",
+		Cure:    "it undoes what failed, tries three times with pauses, and parks the message",
 		Serve:   serve,
 	})
 }

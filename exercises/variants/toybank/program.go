@@ -15,7 +15,8 @@ import (
 // Program is one of the wrong variants.
 type Program struct {
 	Name    string // also of its bank: wrong_ and this
-	Mistake string // what is wrong with it, as half a sentence
+	Mistake string // what it does wrong, as half a sentence
+	Cure    string // what it does instead with --right
 	// Serve handles messages until the channels of Bank.Consume close. Its context does not end before: what is begun is finished.
 	Serve func(ctx context.Context, b *Bank) error
 }
@@ -66,11 +67,11 @@ func (c *sumCommand) Run(ctx context.Context, b *Bank) error {
 
 // Run does the program's work and begins with what it is.
 func (c *serveCommand) Run(ctx context.Context, b *Bank, p *Program) error {
-	form := "WRONG ON PURPOSE, never copy this: "
 	if c.Right {
-		form = "the corrected form of a program that is wrong on purpose: without --right "
+		fmt.Printf("%s --right: CORRECTED: %s\n", p.Name, p.Cure)
+	} else {
+		fmt.Printf("%s: WRONG ON PURPOSE, never copy it: %s\n", p.Name, p.Mistake)
 	}
-	fmt.Printf("%s: %s%s\n", p.Name, form, p.Mistake)
 	b.Right, b.stopAt = c.Right, c.StopAt
 	err := p.Serve(context.WithoutCancel(ctx), b)
 	if err == nil && ctx.Err() == nil {
@@ -93,14 +94,14 @@ func Main(p Program) {
 func run(ctx context.Context, p Program) error {
 	var cli commands
 	parsed := kong.Parse(&cli, kong.Name(p.Name), kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Description("WRONG ON PURPOSE, for exercise 13: "+p.Mistake+".\n\n"+
-			"It needs AMQP_URL and ACCOUNT_DATABASE_URL in the environment, as they stand in .bank/endpoints.env."))
+		kong.Description("WRONG ON PURPOSE, for exercise 13: "+p.Mistake+". With --right "+p.Cure+".\n\n"+
+			"It needs AMQP_URL and TRANSFER_DATABASE_URL in the environment, as they stand in .bank/endpoints.env."))
 	if cli.Name == "" {
 		cli.Name = "wrong_" + p.Name
 	}
-	at := Address{AMQPURL: os.Getenv("AMQP_URL"), DatabaseURL: os.Getenv("ACCOUNT_DATABASE_URL"), Name: cli.Name}
+	at := Address{AMQPURL: os.Getenv("AMQP_URL"), DatabaseURL: os.Getenv("TRANSFER_DATABASE_URL"), Name: cli.Name}
 	if at.AMQPURL == "" || at.DatabaseURL == "" {
-		return errors.New("AMQP_URL or ACCOUNT_DATABASE_URL is not set: start a bank with 'make up', then: set -a; . .bank/endpoints.env; set +a")
+		return errors.New("AMQP_URL or TRANSFER_DATABASE_URL is not set: start a bank with 'make up', then: set -a; . .bank/endpoints.env; set +a")
 	}
 	b, err := Open(ctx, at)
 	if err != nil {
