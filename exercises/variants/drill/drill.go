@@ -59,10 +59,19 @@ type Spin struct {
 // PerSecond is how often the message came back in a second.
 func (s *Spin) PerSecond() float64 { return float64(s.Laps) / s.Took.Seconds() }
 
+func (s *Spin) String() string {
+	return fmt.Sprintf("one message came back %d times in %s (%.0f per second), with %.0f%% of a processor for the program alone; "+
+		"of the %d messages behind it %d were handled", s.Laps, s.Took.Round(time.Millisecond), s.PerSecond(),
+		100*s.CPU.Seconds()/s.Took.Seconds(), s.Behind, s.Handled)
+}
+
 // Report is what became of both forms of a variant.
 type Report struct {
 	Variant
 	Wrong, Right Outcome
+	// Bare is how fast a message spins that cannot even be read: it costs the broker and the program, and no database. Only of a
+	// variant that spins.
+	Bare *Spin
 }
 
 // ErrNoFault says that nothing went wrong where something should have: then nothing has been shown either.
@@ -116,6 +125,15 @@ func run(ctx context.Context, config Config, v Variant) (Report, error) {
 	if report.Right, err = (&stage{Config: config, Variant: v, right: true}).play(ctx); err != nil {
 		return report, fmt.Errorf("%s, right form: %w", v.Name, err)
 	}
+	if v.spins && !config.WithoutFault {
+		config.say("The wrong form once more, with a message that cannot even be read in front.")
+		v.traffic = garbage
+		bare, err := (&stage{Config: config, Variant: v}).play(ctx)
+		if err != nil {
+			return report, fmt.Errorf("%s, unreadable: %w", v.Name, err)
+		}
+		report.Bare = bare.Spin
+	}
 	return report, nil
 }
 
@@ -134,10 +152,11 @@ func Table(reports []Report) string {
 		}
 	}
 	for _, r := range reports {
-		if s := r.Wrong.Spin; s != nil {
-			fmt.Fprintf(&text, "%s: one message came back %d times in %s (%.0f per second), with %.0f%% of a processor for the program alone; "+
-				"of the %d messages behind it %d were handled\n", r.Name, s.Laps, s.Took.Round(time.Millisecond), s.PerSecond(),
-				100*s.CPU.Seconds()/s.Took.Seconds(), s.Behind, s.Handled)
+		if r.Wrong.Spin != nil {
+			fmt.Fprintf(&text, "%s: %s\n", r.Name, r.Wrong.Spin)
+		}
+		if r.Bare != nil {
+			fmt.Fprintf(&text, "%s, unreadable: %s\n", r.Name, r.Bare)
 		}
 	}
 	return strings.TrimSuffix(text.String(), "\n")

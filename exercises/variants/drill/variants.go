@@ -81,6 +81,14 @@ var variants = []Variant{{
 	spins: true,
 }}
 
+// garbage has a message in front that is none.
+func garbage(ctx context.Context, b *toybank.Bank, fault bool) error {
+	if err := b.Publish(ctx, toybank.Credits, []byte("no message at all")); err != nil {
+		return err
+	}
+	return pay(ctx, b, fault)
+}
+
 func pay(ctx context.Context, b *toybank.Bank, _ bool) error {
 	for range payments {
 		if err := b.Pay(ctx, payment); err != nil {
