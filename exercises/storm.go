@@ -1,0 +1,204 @@
+package exercises
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"example.com/banking/internal/control"
+	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/contract/topology"
+)
+
+const (
+	stormSize   = 200
+	stormTier   = time.Second
+	stormJitter = 0.5
+	stormWindow = 5 * time.Second // from the first failure: how long the dependency is sick
+)
+
+// storm lets many messages fail together, and looks what their retries do to who made them fail.
+var storm = Exercise{
+	Number: 10, Name: "retry-storm", Title: "The retry storm",
+	Question: "Two hundred events fail at the same moment because a dependency is sick. When do they come back, how often, and does that help it to recover?",
+	Needs:    []Need{Control, Faults},
+	Takes:    75 * time.Second,
+	play: func(ctx context.Context, r *run) error {
+		r.onReset(discarding, "The queues of the tiers are deleted.", func(ctx context.Context) error { return r.removeTiers(ctx) })
+		var storms []stormSeen
+		for _, s := range []struct {
+			name     string
+			settings map[string]string
+			jitter   float64
+		}{
+			{"synchronized, no budget", map[string]string{"RETRY_JITTER": "0", "RETRY_BUDGET": "off"}, 0},
+			{"jittered, no budget", map[string]string{"RETRY_JITTER": fmt.Sprint(stormJitter), "RETRY_BUDGET": "off"}, stormJitter},
+			{"jittered, with budget", map[string]string{"RETRY_JITTER": fmt.Sprint(stormJitter), "RETRY_BUDGET": "on"}, stormJitter},
+		} {
+			for name, value := range map[string]string{"FAULTS": "on", "RETRY_PROFILE": "tiered", "RETRY_TIERS": stormTier.String(), "MAX_ATTEMPTS": "100", "BREAKER": "off"} {
+				s.settings[name] = value
+			}
+			seen, err := r.storm(ctx, s.name, s.settings, s.jitter)
+			if err != nil {
+				return err
+			}
+			storms = append(storms, seen)
+		}
+		synchronized, jittered, budgeted := storms[0], storms[1], storms[2]
+		if err := r.happened(synchronized.widest > jittered.widest, "Without jitter more of them come back at once.",
+			figure("most in 100 ms, synchronized", synchronized.widest), figure("most in 100 ms, jittered", jittered.widest)); err != nil {
+			return err
+		}
+		return r.recovered(budgeted.attempts < jittered.attempts, fmt.Sprintf("The budget spares the dependency: fewer calls within the same %s.", stormWindow),
+			figure("without budget", jittered.attempts), figure("with budget", budgeted.attempts))
+	},
+}
+
+// stormSeen is what was measured of one storm.
+type stormSeen struct {
+	widest   int     // most retries that left their waiting queue within 100 ms, of the first wave
+	attempts float64 // failed calls within the window
+}
+
+// storm lets all events of as many transfers fail, from the same moment on, until the window is over.
+func (r *run) storm(ctx context.Context, name string, settings map[string]string, jitter float64) (seen stormSeen, err error) {
+	ada, ben, err := r.pair(ctx)
+	if err != nil {
+		return seen, err
+	}
+	r.do("transfer is started anew: %s.", name)
+	if err := r.restart(ctx, r.transfer.name, settings); err != nil {
+		return seen, err
+	}
+	if err := r.inject("What transfer's handler needs is sick: every call fails with TIMEOUT.", func() error {
+		return r.arm(ctx, r.transfer, fault{Point: "handler", Action: "error", Class: "TIMEOUT"})
+	}); err != nil {
+		return seen, err
+	}
+	ids, err := r.gather(ctx, stormSize, ada, ben)
+	if err != nil {
+		return seen, err
+	}
+	seen, err = r.watchStorm(ctx, jitter)
+	if err != nil {
+		return seen, err
+	}
+	r.saw("console: Overview · bank queues --watch", name, figure("most retries in 100 ms", seen.widest), figure("failed calls", seen.attempts),
+		figure("within", stormWindow))
+
+	r.do("The dependency is well again.")
+	if err := r.disarm(ctx, r.transfer); err != nil {
+		return seen, err
+	}
+	if settings["RETRY_BUDGET"] == "on" {
+		// What is left of the budget lets one message start each ten seconds. A fresh process has a full one.
+		if err := r.restart(ctx, r.transfer.name, settings); err != nil {
+			return seen, err
+		}
+	}
+	return seen, r.awaitRecovery(ctx, fmt.Sprintf("All %d transfers complete.", stormSize), func(ctx context.Context) (bool, error) {
+		done, err := r.completed(ctx, ids)
+		return done == stormSize, err
+	})
+}
+
+// gather sees to it that the events of n transfers lie in transfer's queue before the first of them is handled.
+func (r *run) gather(ctx context.Context, n int, from, to customer) ([]string, error) {
+	r.usualLater(r.account.name)
+	if _, err := r.control.Act(ctx, r.account.name, control.Pause, nil); err != nil {
+		return nil, err
+	}
+	ids, err := r.sendMany(ctx, n, from, to)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.awaitDepth(ctx, contract.TransferRequestedQueue, n); err != nil {
+		return nil, err
+	}
+	if _, err := r.control.Act(ctx, r.transfer.name, control.Pause, nil); err != nil {
+		return nil, err
+	}
+	if _, err := r.control.Act(ctx, r.account.name, control.Resume, nil); err != nil {
+		return nil, err
+	}
+	if err := r.awaitDepth(ctx, contract.AccountEventsQueue, n); err != nil {
+		return nil, err
+	}
+	_, err = r.control.Act(ctx, r.transfer.name, control.Resume, nil)
+	return ids, err
+}
+
+// awaitDepth waits until a queue has so many messages, those that lie with a paused consumer included.
+func (r *run) awaitDepth(ctx context.Context, name string, n int) error {
+	if err := r.await(ctx, time.Minute, func(ctx context.Context) (bool, error) {
+		q, err := r.broker.look(ctx, name)
+		return q.Ready+q.Unacked >= n, err
+	}); err != nil {
+		return fmt.Errorf("%d messages in %s: %w", n, name, err)
+	}
+	return nil
+}
+
+// watchStorm counts failed calls and what leaves the waiting queues, from the first failure until the window is over.
+func (r *run) watchStorm(ctx context.Context, jitter float64) (seen stormSeen, err error) {
+	failed := func(ctx context.Context) (float64, error) {
+		return r.transfer.metric(ctx, "messaging_failures_total", `class="TIMEOUT"`)
+	}
+	if err := r.awaitFault(ctx, "They fail, all together.", func(ctx context.Context) (bool, error) {
+		n, err := failed(ctx)
+		return n > 0, err
+	}); err != nil {
+		return seen, err
+	}
+	began := time.Now()
+	queues := topology.RetryTiers([]time.Duration{stormTier}, jitter)[0].Queues
+	left := make(map[int]int) // by tenth of a second
+	before := make([]int, len(queues))
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for time.Since(began) < stormWindow {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return seen, ctx.Err()
+		}
+		firstWave := time.Since(began) < stormTier+time.Duration(jitter*float64(stormTier))+500*time.Millisecond
+		for i, name := range queues {
+			depth, _, err := r.broker.depth(name)
+			if err != nil {
+				return seen, err
+			}
+			if gone := before[i] - depth; gone > 0 && firstWave {
+				left[int(time.Since(began)/(100*time.Millisecond))] += gone
+			}
+			before[i] = depth
+		}
+	}
+	for _, n := range left {
+		seen.widest = max(seen.widest, n)
+	}
+	seen.attempts, err = failed(ctx)
+	return seen, err
+}
+
+// removeTiers deletes the queues that transfer declared for the storms. Nobody publishes to them any more, and nothing waits there.
+func (r *run) removeTiers(ctx context.Context) error {
+	names := slices.Concat(topology.RetryTiers([]time.Duration{stormTier}, 0)[0].Queues, topology.RetryTiers([]time.Duration{stormTier}, stormJitter)[0].Queues)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if err := r.await(ctx, time.Minute, func(context.Context) (bool, error) {
+			depth, _, err := r.broker.depth(name)
+			if err != nil {
+				return true, nil // it was never declared
+			}
+			return depth == 0, nil
+		}); err != nil {
+			return fmt.Errorf("%s does not run empty: %w", name, err)
+		}
+		if err := r.broker.remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
