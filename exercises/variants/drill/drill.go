@@ -87,8 +87,8 @@ func (r Report) Check() error {
 	switch drift := r.Wrong.Drift(); {
 	case drift == 0:
 		return fmt.Errorf("%s: %w: its wrong form was killed and the money is all there", r.Name, ErrNoFault)
-	case drift != r.drift:
-		return fmt.Errorf("%s: its wrong form drifts by %s, and not by the %s that were at stake", r.Name, toybank.Euros(drift), toybank.Euros(r.drift))
+	case drift != r.AtStake:
+		return fmt.Errorf("%s: its wrong form drifts by %s, and not by the %s that were at stake", r.Name, toybank.Euros(drift), toybank.Euros(r.AtStake))
 	}
 	if drift := r.Right.Drift(); drift != 0 {
 		return fmt.Errorf("%s: its right form drifts by %s", r.Name, toybank.Euros(drift))
@@ -148,7 +148,7 @@ func Table(reports []Report) string {
 			Outcome
 		}{{r.Name, "wrong", r.Wrong}, {"", "right", r.Right}} {
 			row(form.program, form.name, toybank.Euros(form.Alice), toybank.Euros(form.Bob), toybank.Euros(form.InTransit),
-				toybank.Euros(form.Found()), toybank.Euros(toybank.Expected), signed(form.Drift()), form.Killed)
+				toybank.Euros(form.Found()), toybank.Euros(toybank.Expected), Signed(form.Drift()), form.Killed)
 		}
 	}
 	for _, r := range reports {
@@ -162,7 +162,8 @@ func Table(reports []Report) string {
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-func signed(minor int64) string {
+// Signed writes cents as toybank.Euros does, with a sign where there is more than there should be.
+func Signed(minor int64) string {
 	if minor > 0 {
 		return "+" + toybank.Euros(minor)
 	}

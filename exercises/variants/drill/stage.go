@@ -59,6 +59,7 @@ func (s *stage) play(ctx context.Context) (o Outcome, err error) {
 		return Outcome{}, err
 	}
 	if s.WithoutFault {
+		s.say("Left out: killing it.")
 		err = s.quiet(ctx, b)
 	} else {
 		err = s.killed(ctx, b, &o)

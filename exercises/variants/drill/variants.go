@@ -12,6 +12,7 @@ type Variant struct {
 	Name    string
 	Mistake string // what it does
 	Moral   string // what its right form does instead
+	AtStake int64  // the drift of the wrong form, in cents: below zero is money that is gone
 
 	// The points at which the two forms stop to be killed: the same moment in both.
 	wrongStop, rightStop string
@@ -19,8 +20,6 @@ type Variant struct {
 	traffic func(ctx context.Context, b *toybank.Bank, fault bool) error
 	// meanwhile happens while the killed program is not there; nil is nothing.
 	meanwhile func(ctx context.Context, b *toybank.Bank) error
-	// drift is what the wrong form makes of the money, in cents.
-	drift int64
 	// spins says that the wrong form never comes to rest.
 	spins bool
 }
@@ -41,14 +40,14 @@ var variants = []Variant{{
 	Moral:     "commits, then acks; the inbox absorbs the second delivery",
 	wrongStop: "between", rightStop: "between",
 	traffic: pay,
-	drift:   -payment,
+	AtStake: -payment,
 }, {
 	Name:      "dedupeinmemory",
 	Mistake:   "remembers in a map what it has handled",
 	Moral:     "remembers in a row, in the transaction of the effect",
 	wrongStop: "between", rightStop: "between",
 	traffic: pay,
-	drift:   payment,
+	AtStake: payment,
 }, {
 	Name:      "publishbeforecommit",
 	Mistake:   "says what it did, then commits it",
@@ -63,7 +62,7 @@ var variants = []Variant{{
 		return nil
 	},
 	meanwhile: func(ctx context.Context, b *toybank.Bank) error { return b.Freeze(ctx, toybank.Alice) },
-	drift:     payment,
+	AtStake:   payment,
 }, {
 	Name:      "requeue",
 	Mistake:   "gives what fails back to the queue, at once and for ever",
@@ -77,8 +76,8 @@ var variants = []Variant{{
 		}
 		return pay(ctx, b, fault)
 	},
-	drift: laps * poison,
-	spins: true,
+	AtStake: laps * poison,
+	spins:   true,
 }}
 
 // garbage has a message in front that is none.
