@@ -36,7 +36,7 @@ func (r *run) counted(v drill.Report) error {
 		r.saw("", "The same with a message that cannot even be read.", spin(v.Bare)...)
 	}
 	if err := r.happened(v.Wrong.Killed != "" && v.Wrong.Drift() == v.AtStake,
-		fmt.Sprintf("%s %s. Killed, it does not add up any more.", v.Name, v.Mistake), sum(v.Wrong)...); err != nil {
+		fmt.Sprintf("%s %s. Killed, the money does not add up any more.", v.Name, v.Mistake), sum(v.Wrong)...); err != nil {
 		return err
 	}
 	return r.recovered(v.Right.Killed != "" && v.Right.Drift() == 0,

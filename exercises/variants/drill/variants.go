@@ -51,7 +51,7 @@ var variants = []Variant{{
 }, {
 	Name:      "publishbeforecommit",
 	Mistake:   "says what it did, then commits it",
-	Moral:     "commits what it did and what it has to say in one, then says it: the outbox",
+	Moral:     "commits what it did together with what it has to say, then says it: the outbox",
 	wrongStop: "between", rightStop: "between",
 	traffic: func(ctx context.Context, b *toybank.Bank, _ bool) error {
 		for range payments {
@@ -66,7 +66,7 @@ var variants = []Variant{{
 }, {
 	Name:      "requeue",
 	Mistake:   "gives what fails back to the queue, at once and for ever",
-	Moral:     "one transaction, a few attempts with pauses, then parked by a confirmed publish",
+	Moral:     "undoes what failed, tries a few times with pauses, then parks the message by a confirmed publish",
 	wrongStop: fmt.Sprintf("failure %d", laps), rightStop: "failure 3",
 	traffic: func(ctx context.Context, b *toybank.Bank, fault bool) error {
 		if fault {

@@ -2,8 +2,9 @@
 // wrong variants of exercise 13 stand on it. What each of them does wrong is in its own file, from the delivery to the ack; here is
 // what they have in common and what is not their lesson: tables, queues, a command line, and a place to stop.
 //
-// It has a schema and queues of its own, under one name. It never touches what belongs to the real services, and shares no code with
-// them beyond the language of pkg/contract and the envelope of pkg/messaging.
+// It has a schema and queues of its own, under one name: a database or a vhost of its own would need rights that nobody in a running bank
+// has, or should have. It never touches what belongs to the real services, and shares no code with them beyond the language of
+// pkg/contract and the envelope of pkg/messaging.
 package toybank
 
 import (
