@@ -2,13 +2,8 @@ package exercises
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
-
-	"github.com/go-json-experiment/json"
-	amqp "github.com/rabbitmq/amqp091-go"
 
 	"example.com/banking/internal/control"
 	"example.com/banking/pkg/contract"
@@ -48,7 +43,7 @@ var earlyRefund = Exercise{
 		stuck := &hand{}
 		defer stuck.release() // whatever happens, nobody else can have it meanwhile
 		if err := r.inject("The request to debit is held: it is on the wire, and does not arrive.", func() error {
-			if err := stuck.take(ctx, r, id); err != nil {
+			if _, err := stuck.take(ctx, r, contract.TransferRequestedQueue, func(h heard) bool { return h.transferID == id }); err != nil {
 				return err
 			}
 			_, err := r.control.Act(ctx, r.account.name, control.Start, nil)
@@ -97,45 +92,4 @@ var earlyRefund = Exercise{
 		return r.recovered(l.State == "DEBIT_REJECTED" && len(postings(life)) == 0 && slices.Equal(before, after),
 			"It finds the tombstone and is refused. Not a cent has moved.", figure("leg", l.State+" "+l.Reason), figure("postings", len(postings(life))))
 	},
-}
-
-// hand holds messages of a queue: taken and not acknowledged. Nobody else gets them until it lets go.
-type hand struct {
-	conn *amqp.Connection
-}
-
-// take takes messages until it has the request of the transfer.
-func (h *hand) take(ctx context.Context, r *run, transferID string) error {
-	conn, err := r.broker.dial()
-	if err != nil {
-		return err
-	}
-	h.conn = conn
-	channel, err := conn.Channel()
-	if err != nil {
-		return err
-	}
-	err = r.await(ctx, r.Patience, func(context.Context) (bool, error) {
-		message, there, err := channel.Get(contract.TransferRequestedQueue, false)
-		if err != nil || !there {
-			return false, err
-		}
-		var envelope struct {
-			Data struct {
-				TransferID string `json:"transferId"`
-			} `json:"data"`
-		}
-		return json.Unmarshal(message.Body, &envelope) == nil && envelope.Data.TransferID == transferID, nil
-	})
-	if errors.Is(err, errWaited) {
-		return fmt.Errorf("the request does not come to %s: %w", contract.TransferRequestedQueue, err)
-	}
-	return err
-}
-
-// release gives everything back to its queue.
-func (h *hand) release() {
-	if h.conn != nil {
-		_ = h.conn.Close() // whichever way it ends, the broker has them again
-	}
 }

@@ -128,11 +128,13 @@ func (r *run) sendMany(ctx context.Context, n int, from, to customer) ([]string,
 			return err
 		})
 	}
-	return ids, clients.Wait()
+	err := clients.Wait()
+	return ids, err
 }
 
 func (r *run) show(ctx context.Context, id string) (t transfer, err error) {
-	return t, r.transfer.call(ctx, http.MethodGet, "/transfers/"+id, nil, &t)
+	err = r.transfer.call(ctx, http.MethodGet, "/transfers/"+id, nil, &t)
+	return t, err
 }
 
 // end waits until the transfer has ended.
@@ -169,7 +171,8 @@ type leg struct {
 }
 
 func (r *run) leg(ctx context.Context, transferID string) (l leg, err error) {
-	return l, r.account.call(ctx, http.MethodGet, "/legs/"+transferID, nil, &l)
+	err = r.account.call(ctx, http.MethodGet, "/legs/"+transferID, nil, &l)
+	return l, err
 }
 
 // lifeEvent is one line of a transfer's life in one of the services.
@@ -178,10 +181,6 @@ type lifeEvent struct {
 	Kind        string    `json:"kind"`
 	MessageID   string    `json:"messageId"`
 	Type        string    `json:"type"`
-	Attempt     int       `json:"attempt"`
-	Class       string    `json:"class"`
-	Reason      string    `json:"reason"`
-	NextDelayMs *int64    `json:"nextDelayMs"`
 	AmountMinor int64     `json:"amountMinor"`
 }
 
@@ -190,7 +189,8 @@ func (r *run) life(ctx context.Context, transferID string) ([]lifeEvent, error) 
 	var life struct {
 		Events []lifeEvent `json:"events"`
 	}
-	return life.Events, r.account.call(ctx, http.MethodGet, "/legs/"+transferID+"/life", nil, &life)
+	err := r.account.call(ctx, http.MethodGet, "/legs/"+transferID+"/life", nil, &life)
+	return life.Events, err
 }
 
 // postings are the movements of money that a life tells.
@@ -201,16 +201,6 @@ func postings(events []lifeEvent) (amounts []int64) {
 		}
 	}
 	return amounts
-}
-
-// failures are the attempts that failed, at one message.
-func failures(events []lifeEvent, messageID string) (failed []lifeEvent) {
-	for _, e := range events {
-		if e.Kind == "FAILED" && e.MessageID == messageID {
-			failed = append(failed, e)
-		}
-	}
-	return failed
 }
 
 // parse reads an id that a service has given.

@@ -52,10 +52,11 @@ func (s *service) parkedWith(ctx context.Context, id string) (found parked, ok b
 
 // awaitParked waits until the message is in the quarantine of the service.
 func (r *run) awaitParked(ctx context.Context, s *service, id, text string) (p parked, err error) {
-	return p, r.awaitFault(ctx, text, func(ctx context.Context) (ok bool, err error) {
+	err = r.awaitFault(ctx, text, func(ctx context.Context) (ok bool, err error) {
 		p, ok, err = s.parkedWith(ctx, id)
 		return ok, err
 	})
+	return p, err
 }
 
 // outcome is what a replay did with a message, or would do.

@@ -3,11 +3,7 @@ package exercises
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/url"
 	"time"
-
-	amqp "github.com/rabbitmq/amqp091-go"
 
 	"example.com/banking/pkg/contract"
 )
@@ -46,12 +42,8 @@ var replay = Exercise{
 			"The transfer does not move, and its money is in transit.", append(p.figures(), figure("status", stuck.Status))...); err != nil {
 			return err
 		}
-		var kept struct {
-			Body struct {
-				Text string `json:"text"`
-			} `json:"body"`
-		}
-		if err := r.transfer.call(ctx, http.MethodGet, "/admin/quarantine/"+p.Queue+"/"+url.PathEscape(p.Key), nil, &kept); err != nil {
+		second, err := r.copied(ctx, p.Queue, event)
+		if err != nil {
 			return err
 		}
 
@@ -71,10 +63,7 @@ var replay = Exercise{
 		}
 
 		r.do("A second copy turns up in the quarantine, as a crash between confirm and ack of the replay would leave it.")
-		if err := r.broker.publishTo(ctx, contract.DeadLetterExchange, contract.RoutingKey(contract.AccountDebited), amqp.Publishing{
-			ContentType: "application/json", DeliveryMode: amqp.Persistent, Body: []byte(kept.Body.Text),
-			Headers: amqp.Table{"x-park-reason": p.Reason, "x-error-class": p.Class, "x-origin-queue": p.OriginQueue, "x-attempts": int64(p.Attempts)},
-		}); err != nil {
+		if err := r.broker.publishTo(ctx, "", p.Queue, second); err != nil {
 			return err
 		}
 		if err := r.replayed(ctx, event, "DUPLICATE", "The preview says that it will be absorbed."); err != nil {
@@ -120,7 +109,7 @@ func (r *run) replayed(ctx context.Context, event, forecast, text string) error 
 		return err
 	}
 	if err := r.recovered(preview.Outcome == "WOULD_REPLAY" && preview.Forecast == forecast, text,
-		figure("forecast", preview.Forecast), figure("to", preview.Target)); err != nil {
+		figure("outcome", preview.Outcome), figure("forecast", preview.Forecast), figure("to", preview.Target), figure("detail", preview.Detail)); err != nil {
 		return err
 	}
 	did, err := r.replay(ctx, r.transfer, event, true)

@@ -46,8 +46,8 @@ var storm = Exercise{
 			storms = append(storms, seen)
 		}
 		synchronized, jittered, budgeted := storms[0], storms[1], storms[2]
-		if err := r.happened(synchronized.widest > jittered.widest, "Without jitter more of them come back at once.",
-			figure("most in 100 ms, synchronized", synchronized.widest), figure("most in 100 ms, jittered", jittered.widest)); err != nil {
+		if err := r.happened(synchronized.together > 0.9 && jittered.together < 0.6, "Without jitter all of them come back in one wave; with it the largest wave is a part of them.",
+			figure("largest wave, synchronized", percent(synchronized.together)), figure("largest wave, jittered", percent(jittered.together))); err != nil {
 			return err
 		}
 		return r.recovered(budgeted.attempts < jittered.attempts, fmt.Sprintf("The budget spares the dependency: fewer calls within the same %s.", stormWindow),
@@ -57,7 +57,8 @@ var storm = Exercise{
 
 // stormSeen is what was measured of one storm.
 type stormSeen struct {
-	widest   int     // most retries that left their waiting queue within 100 ms, of the first wave
+	together float64 // share of the first retries that had the same wait
+	widest   int     // most of them that came back within 100 ms
 	attempts float64 // failed calls within the window
 }
 
@@ -84,7 +85,7 @@ func (r *run) storm(ctx context.Context, name string, settings map[string]string
 	if err != nil {
 		return seen, err
 	}
-	r.saw("console: Overview · bank queues --watch", name, figure("most retries in 100 ms", seen.widest), figure("failed calls", seen.attempts),
+	r.saw("console: Overview · bank queues --watch", name, figure("largest wave", percent(seen.together)), figure("most retries in 100 ms", seen.widest), figure("failed calls", seen.attempts),
 		figure("within", stormWindow))
 
 	r.do("The dependency is well again.")
@@ -97,10 +98,11 @@ func (r *run) storm(ctx context.Context, name string, settings map[string]string
 			return seen, err
 		}
 	}
-	return seen, r.awaitRecovery(ctx, fmt.Sprintf("All %d transfers complete.", stormSize), func(ctx context.Context) (bool, error) {
+	err = r.awaitRecovery(ctx, fmt.Sprintf("All %d transfers complete.", stormSize), func(ctx context.Context) (bool, error) {
 		done, err := r.completed(ctx, ids)
 		return done == stormSize, err
 	})
+	return seen, err
 }
 
 // gather sees to it that the events of n transfers lie in transfer's queue before the first of them is handled.
@@ -109,6 +111,7 @@ func (r *run) gather(ctx context.Context, n int, from, to customer) ([]string, e
 	if _, err := r.control.Act(ctx, r.account.name, control.Pause, nil); err != nil {
 		return nil, err
 	}
+	r.do("While account and then transfer stand still, the events of %d transfers gather in transfer's queue.", n)
 	ids, err := r.sendMany(ctx, n, from, to)
 	if err != nil {
 		return nil, err
@@ -154,6 +157,7 @@ func (r *run) watchStorm(ctx context.Context, jitter float64) (seen stormSeen, e
 	began := time.Now()
 	queues := topology.RetryTiers([]time.Duration{stormTier}, jitter)[0].Queues
 	left := make(map[int]int) // by tenth of a second
+	waves := make([]int, len(queues))
 	before := make([]int, len(queues))
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -171,6 +175,7 @@ func (r *run) watchStorm(ctx context.Context, jitter float64) (seen stormSeen, e
 			}
 			if gone := before[i] - depth; gone > 0 && firstWave {
 				left[int(time.Since(began)/(100*time.Millisecond))] += gone
+				waves[i] += gone
 			}
 			before[i] = depth
 		}
@@ -178,6 +183,11 @@ func (r *run) watchStorm(ctx context.Context, jitter float64) (seen stormSeen, e
 	for _, n := range left {
 		seen.widest = max(seen.widest, n)
 	}
+	total := 0
+	for _, n := range waves {
+		total += n
+	}
+	seen.together = float64(slices.Max(waves)) / float64(max(total, 1))
 	seen.attempts, err = failed(ctx)
 	return seen, err
 }
@@ -202,3 +212,5 @@ func (r *run) removeTiers(ctx context.Context) error {
 	}
 	return nil
 }
+
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

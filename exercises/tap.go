@@ -56,18 +56,26 @@ func (t *tap) close() { _ = t.conn.Close() } // it may have broken
 
 func (t *tap) hear(events <-chan amqp.Delivery) {
 	for event := range events {
-		var envelope struct {
-			MessageID string `json:"messageId"`
-			Type      string `json:"type"`
-			Data      struct {
-				TransferID string `json:"transferId"`
-			} `json:"data"`
-		}
-		_ = json.Unmarshal(event.Body, &envelope) // garbage has no id
+		h := readEvent(event)
 		t.mu.Lock()
-		t.heard = append(t.heard, heard{event.RoutingKey, envelope.MessageID, envelope.Type, envelope.Data.TransferID, event.Body})
+		t.heard = append(t.heard, h)
 		t.mu.Unlock()
 	}
+}
+
+// readEvent reads as much of a message as the exercises want to know; garbage has no id.
+func readEvent(m amqp.Delivery) heard {
+	var envelope struct {
+		MessageID string `json:"messageId"`
+		Type      string `json:"type"`
+		Data      struct {
+			TransferID string `json:"transferId"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(m.Body, &envelope) != nil {
+		return heard{key: m.RoutingKey, body: m.Body}
+	}
+	return heard{m.RoutingKey, envelope.MessageID, envelope.Type, envelope.Data.TransferID, m.Body}
 }
 
 // about lists what has been heard of a transfer so far, in the order of its passing.

@@ -28,7 +28,8 @@ func (c *Client) Processes(ctx context.Context) ([]Process, error) {
 	var list struct {
 		Items []Process `json:"items"`
 	}
-	return list.Items, c.call(ctx, http.MethodGet, "/processes", nil, &list)
+	err := c.call(ctx, http.MethodGet, "/processes", nil, &list)
+	return list.Items, err
 }
 
 // Process is one of them.
@@ -55,7 +56,8 @@ func (c *Client) Act(ctx context.Context, name string, verb Verb, environment ma
 		}
 	}
 	var p Process
-	return p, c.call(ctx, http.MethodPost, "/processes/"+url.PathEscape(name)+"/"+string(verb), body, &p)
+	err := c.call(ctx, http.MethodPost, "/processes/"+url.PathEscape(name)+"/"+string(verb), body, &p)
+	return p, err
 }
 
 func (c *Client) call(ctx context.Context, method, path string, body []byte, into any) error {
