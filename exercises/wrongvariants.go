@@ -21,10 +21,15 @@ var wrongVariants = Exercise{
 			return fmt.Errorf("%w: %w", ErrNeeds, err)
 		}
 		defer remove()
+		what := "The schemas and queues of the wrong variants are dropped."
 		return drill.Run(ctx, drill.Config{
 			AMQPURL: r.AMQPURL, DatabaseURL: r.TransferDatabaseURL, Programs: programs, WithoutFault: r.WithoutFault,
 			Say:   func(sentence string) { r.do("%s", sentence) },
 			Heard: func(program, line string) { r.saw("", line) },
+			Later: func(drop func(context.Context) error) {
+				r.onReset(discarding, what, drop)
+				what = "" // said once
+			},
 		}, r.counted)
 	},
 }

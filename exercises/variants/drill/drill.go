@@ -26,6 +26,9 @@ type Config struct {
 	// Say tells what is done, a sentence at a time, and Heard what a program has printed, a line at a time. They may be nil.
 	Say   func(sentence string)
 	Heard func(program, line string)
+	// Later is given what drops the schema and queues of each form before they come about, and has it done when nobody wants to look
+	// at them any more. Without it they are dropped when the money has been counted.
+	Later func(drop func(context.Context) error)
 }
 
 func (c *Config) say(format string, args ...any) {
@@ -100,7 +103,7 @@ func (r Report) Check() error {
 // at the same time would spoil each other; what a drill has left behind that was killed is no obstacle.
 func Run(ctx context.Context, config Config, shown func(Report) error) error {
 	for _, v := range variants {
-		config.say("%s %s.", v.Name, v.Mistake)
+		config.say("%s %s: exercises/variants/%[1]s/main.go.", v.Name, v.Mistake)
 		report, err := run(ctx, config, v)
 		if ctx.Err() != nil {
 			return fmt.Errorf("%s: broken off: %w", v.Name, ctx.Err()) // whatever that looked like to who was at it
@@ -128,7 +131,7 @@ func run(ctx context.Context, config Config, v Variant) (Report, error) {
 	if v.spins && !config.WithoutFault {
 		config.say("The wrong form once more, with a message that cannot even be read in front.")
 		v.traffic = garbage
-		bare, err := (&stage{Config: config, Variant: v}).play(ctx)
+		bare, err := (&stage{Config: config, Variant: v, bare: true}).play(ctx)
 		if err != nil {
 			return report, fmt.Errorf("%s, unreadable: %w", v.Name, err)
 		}

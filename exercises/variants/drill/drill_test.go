@@ -101,7 +101,9 @@ func TestWithoutTheFaultNothingIsShown(t *testing.T) {
 func TestExchangedFormsAreNoticed(t *testing.T) {
 	t.Parallel()
 	v := variants[0]
-	c, _ := config(t)
+	c, env := config(t)
+	var later []func(context.Context) error
+	c.Later = func(drop func(context.Context) error) { later = append(later, drop) }
 	wrong, err := (&stage{Config: c, Variant: v, swapped: true}).play(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -121,6 +123,17 @@ func TestExchangedFormsAreNoticed(t *testing.T) {
 	if err := (Report{Variant: v, Wrong: other, Right: wrong}).Check(); err == nil || !strings.Contains(err.Error(), "at stake") {
 		t.Errorf("Check() of a wrong form that loses 25.01 = %v", err)
 	}
+
+	// Whoever wants to look at what is left can, until it is dropped.
+	if queues := env.Queues(t); len(queues) == 0 || len(later) != 2 {
+		t.Errorf("%d queues of %d forms are there to be looked at", len(queues), len(later))
+	}
+	for _, drop := range later {
+		if err := drop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	expectNothingLeft(t, c, env)
 }
 
 // Whoever breaks the drill off finds nothing of it afterwards, and can begin again.

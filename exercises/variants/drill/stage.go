@@ -15,6 +15,7 @@ type stage struct {
 	Config
 	Variant
 	right bool
+	bare  bool // the scene of Report.Bare
 	// swapped runs the other form's program instead: a test of the drill.
 	swapped bool
 }
@@ -42,16 +43,20 @@ func (s *stage) stop() string {
 func (s *stage) play(ctx context.Context) (o Outcome, err error) {
 	s.say("The %s form: alice and bob have %s each, alice sends money to bob.", s.form(), toybank.Euros(toybank.Opening))
 	at := toybank.Address{AMQPURL: s.AMQPURL, DatabaseURL: s.DatabaseURL, Name: s.name()}
+	if s.Later != nil {
+		s.Later(func(ctx context.Context) error { return drop(ctx, at) })
+	} else {
+		defer func() {
+			if failed := drop(ctx, at); err == nil {
+				err = failed
+			}
+		}()
+	}
 	b, err := toybank.Open(ctx, at)
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer b.Close()
-	defer func() {
-		if dropErr := drop(ctx, at); err == nil {
-			err = dropErr
-		}
-	}()
 	if err := b.Reset(ctx); err != nil {
 		return Outcome{}, err
 	}
@@ -83,7 +88,12 @@ func (s *stage) play(ctx context.Context) (o Outcome, err error) {
 	return o, err
 }
 
-func (s *stage) name() string { return "drill_" + s.Name + "_" + s.form() }
+func (s *stage) name() string {
+	if s.bare {
+		return "drill_" + s.Name + "_unreadable"
+	}
+	return "drill_" + s.Name + "_" + s.form()
+}
 
 // drop uses connections of its own: those of a drill that was broken off may be in any state.
 func drop(ctx context.Context, at toybank.Address) error {
@@ -129,7 +139,7 @@ func (s *stage) killed(ctx context.Context, b *toybank.Bank, o *Outcome) error {
 		behind := waiting - 1 // the spinning one is there itself
 		o.Spin = &Spin{Laps: laps, Took: stopped.at.Sub(first.at), CPU: cpu, Behind: payments, Handled: payments - behind}
 	}
-	o.Killed, _, _ = strings.Cut(strings.TrimPrefix(stopped.text, toybank.Stopped), " (")
+	o.Killed, _, _ = strings.Cut(strings.TrimPrefix(stopped.text, toybank.Stopped), ";")
 	return nil
 }
 

@@ -125,7 +125,7 @@ func (b *Bank) Reach(point string) error {
 	if _, err := b.Channel.QueueDeclarePassive(b.Queue(Credits), true, false, false, false, nil); err != nil {
 		return fmt.Errorf("stop at %s: %w", point, err)
 	}
-	fmt.Printf("%s%s (now, in another terminal: kill -9 %d)\n", Stopped, point, os.Getpid())
+	fmt.Printf("%s%s; it waits for kill -9 %d\n", Stopped, point, os.Getpid())
 	<-b.stopping.Done()
 	os.Exit(1) // Ctrl-C is as sudden here as a kill: nothing is committed, acked or taken back
 	return nil
