@@ -37,16 +37,16 @@ func serve(ctx context.Context, b *toybank.Bank) error {
 	if err != nil {
 		return err
 	}
-	debit := wrong
+	answer := wrong
 	if b.Right {
-		debit = right
+		answer = right
 		if err := relay(ctx, b); err != nil { // what a crash has left
 			return err
 		}
 	}
 	for requests != nil || credits != nil {
 		var d amqp.Delivery
-		handle, more := debit, false
+		handle, more := answer, false
 		select {
 		case d, more = <-requests:
 			if !more {
