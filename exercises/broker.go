@@ -144,14 +144,12 @@ func (b *broker) remove(queue string) error {
 
 // queue is what the management API knows of a queue.
 type queue struct {
-	Ready     int `json:"messages_ready"`
-	Unacked   int `json:"messages_unacknowledged"`
 	Arguments struct {
 		TTL int64 `json:"x-message-ttl"` // milliseconds
 	} `json:"arguments"`
 }
 
-// look asks the management API, whose counts are about a second old.
+// look asks the management API, which knows how a queue was declared.
 func (b *broker) look(ctx context.Context, name string) (q queue, err error) {
 	address := b.management + "/api/queues/" + url.PathEscape(b.vhost) + "/" + url.PathEscape(name)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)

@@ -116,12 +116,7 @@ var duplicates = Exercise{
 
 // done counts the messages that both services have finished with, duplicates included.
 func (r *run) done(ctx context.Context) (float64, error) {
-	account, err := r.account.metric(ctx, "messaging_deliveries_total", `outcome="done"`)
-	if err != nil {
-		return 0, err
-	}
-	transfer, err := r.transfer.metric(ctx, "messaging_deliveries_total", `outcome="done"`)
-	return account + transfer, err
+	return r.both(ctx, "messaging_deliveries_total", `outcome="done"`)
 }
 
 func (r *run) balances(ctx context.Context, customers ...customer) (amounts []int64, err error) {

@@ -21,7 +21,7 @@ var outage = Exercise{
 		if err != nil {
 			return err
 		}
-		quarantined, err := r.quarantinedSoFar(ctx)
+		quarantined, err := r.both(ctx, "messaging_quarantined_total")
 		if err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ var outage = Exercise{
 		if err != nil {
 			return err
 		}
-		spent, err := r.transfer.metric(ctx, "messaging_failures_total")
+		ofTransfer, err := r.transfer.metric(ctx, "messaging_failures_total")
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ var outage = Exercise{
 		if err != nil {
 			return err
 		}
-		spent += ofAccount
+		spent := ofAccount + ofTransfer
 
 		if err := r.awaitFault(ctx, "account finds the database down and opens its breaker.", func(ctx context.Context) (bool, error) {
 			state, err := r.account.metric(ctx, "messaging_breaker_state", fmt.Sprintf("queue=%q", contract.TransferRequestedQueue))
@@ -74,7 +74,7 @@ var outage = Exercise{
 		}
 		r.saw("console: Overview · bank queues · curl $ACCOUNT_URL/readyz", "So it stays until the database is back.",
 			figure("waiting", waiting), figure("away for", r.Outage))
-		if err := r.stayAway(ctx, away); err != nil {
+		if err := r.stayAway(ctx, away, spent); err != nil {
 			return err
 		}
 
@@ -92,14 +92,14 @@ var outage = Exercise{
 			return err
 		}
 		r.saw("bank transfer list", "From its return to the last transfer:", figure("took", time.Since(back)))
-		after, err := r.failedSoFar(ctx)
+		after, err := r.both(ctx, "messaging_failures_total")
 		if err != nil {
 			return err
 		}
 		if err := r.recovered(after == spent, "No attempt was spent: a message is not to blame for an outage.", figure("attempts spent", after-spent)); err != nil {
 			return err
 		}
-		now, err := r.quarantinedSoFar(ctx)
+		now, err := r.both(ctx, "messaging_quarantined_total")
 		if err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ var outage = Exercise{
 }
 
 // stayAway lets the outage last as long as it has to, with a sign of life now and then.
-func (r *run) stayAway(ctx context.Context, since time.Time) error {
+func (r *run) stayAway(ctx context.Context, since time.Time, before float64) error {
 	over := time.NewTimer(time.Until(since.Add(r.Outage)))
 	defer over.Stop()
 	sign := time.NewTicker(15 * time.Second)
@@ -118,31 +118,13 @@ func (r *run) stayAway(ctx context.Context, since time.Time) error {
 		case <-over.C:
 			return nil
 		case <-sign.C:
-			spent, err := r.account.metric(ctx, "messaging_failures_total")
+			spent, err := r.both(ctx, "messaging_failures_total")
 			if err != nil {
 				return err
 			}
-			r.saw("curl $ACCOUNT_URL/metrics", fmt.Sprintf("away for %.0f s", time.Since(since).Seconds()), figure("failed attempts of account so far", spent))
+			r.saw("curl $ACCOUNT_URL/metrics", fmt.Sprintf("away for %.0f s", time.Since(since).Seconds()), figure("attempts spent", spent-before))
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-}
-
-// failedSoFar counts the attempts that both services have spent since they were started.
-func (r *run) failedSoFar(ctx context.Context) (float64, error) {
-	return r.both(ctx, "messaging_failures_total")
-}
-
-func (r *run) quarantinedSoFar(ctx context.Context) (float64, error) {
-	return r.both(ctx, "messaging_quarantined_total")
-}
-
-func (r *run) both(ctx context.Context, metric string) (float64, error) {
-	account, err := r.account.metric(ctx, metric)
-	if err != nil {
-		return 0, err
-	}
-	transfer, err := r.transfer.metric(ctx, metric)
-	return account + transfer, err
 }

@@ -120,18 +120,29 @@ func (r *run) connect() (err error) {
 func (r *run) lock(ctx context.Context) (unlock func(), err error) {
 	conn, err := pgx.Connect(ctx, r.TransferDatabaseURL)
 	if err != nil {
+		if r.control != nil {
+			if p, asked := r.control.Process(ctx, "postgres"); asked == nil && p.State == control.Stopped {
+				return nil, fmt.Errorf(`%w: PostgreSQL is stopped. Exercise 8 is running, or was killed; then "bank service start postgres" puts it back`, ErrBusy)
+			}
+		}
 		return nil, fmt.Errorf("the database does not answer: %w", err)
 	}
 	unlock = func() { _ = conn.Close(context.WithoutCancel(ctx)) } // which exercise 8 has cut
-	var free bool
-	const exercise = 0x6578
-	if err := conn.QueryRow(ctx, "select pg_try_advisory_lock($1)", exercise).Scan(&free); err != nil {
-		unlock()
-		return nil, fmt.Errorf("locking the bank for the exercise: %w", err)
-	}
+	const (
+		exercise = 0x6578
+		last     = 2 * time.Second // a run that has just ended may still hold it
+	)
+	free := false
+	err = r.await(ctx, last, func(ctx context.Context) (bool, error) {
+		err := conn.QueryRow(ctx, "select pg_try_advisory_lock($1)", exercise).Scan(&free)
+		return free, err
+	})
 	if !free {
 		unlock()
-		return nil, ErrBusy
+		if errors.Is(err, errWaited) {
+			return nil, ErrBusy
+		}
+		return nil, fmt.Errorf("locking the bank for the exercise: %w", err)
 	}
 	return unlock, nil
 }

@@ -83,7 +83,10 @@ func (r *run) await(ctx context.Context, patience time.Duration, ask func(contex
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			return errors.Join(fmt.Errorf("%w for %s", errWaited, patience), err)
+			if err != nil {
+				return fmt.Errorf("%w for %s; the last answer: %w", errWaited, patience, err)
+			}
+			return fmt.Errorf("%w for %s", errWaited, patience)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -107,7 +110,7 @@ func (r *run) awaitCheck(ctx context.Context, patience time.Duration, proves Pro
 		return ctx.Err()
 	}
 	if failed := r.check(proves, failure, err == nil, text, []Figure{figure("after", time.Since(began))}); failed != nil {
-		return errors.Join(failed, err)
+		return fmt.Errorf("%w (%w)", failed, err)
 	}
 	return nil
 }

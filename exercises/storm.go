@@ -77,7 +77,7 @@ func (r *run) storm(ctx context.Context, name string, settings map[string]string
 	}); err != nil {
 		return seen, err
 	}
-	ids, err := r.gather(ctx, stormSize, ada, ben)
+	ids, err := r.gather(ctx, stormSize, settings, ada, ben)
 	if err != nil {
 		return seen, err
 	}
@@ -105,13 +105,14 @@ func (r *run) storm(ctx context.Context, name string, settings map[string]string
 	return seen, err
 }
 
-// gather sees to it that the events of n transfers lie in transfer's queue before the first of them is handled.
-func (r *run) gather(ctx context.Context, n int, from, to customer) ([]string, error) {
+// gather sees to it that the events of n transfers lie in transfer's queue before the first of them is handled: then both are stopped and
+// started again one after the other, transfer last and under its settings.
+func (r *run) gather(ctx context.Context, n int, settings map[string]string, from, to customer) ([]string, error) {
 	r.usualLater(r.account.name)
-	if _, err := r.control.Act(ctx, r.account.name, control.Pause, nil); err != nil {
+	r.do("While first account and then transfer are stopped, the events of %d transfers gather in transfer's queue.", n)
+	if _, err := r.control.Act(ctx, r.account.name, control.Stop, nil); err != nil {
 		return nil, err
 	}
-	r.do("While account and then transfer stand still, the events of %d transfers gather in transfer's queue.", n)
 	ids, err := r.sendMany(ctx, n, from, to)
 	if err != nil {
 		return nil, err
@@ -119,24 +120,24 @@ func (r *run) gather(ctx context.Context, n int, from, to customer) ([]string, e
 	if err := r.awaitDepth(ctx, contract.TransferRequestedQueue, n); err != nil {
 		return nil, err
 	}
-	if _, err := r.control.Act(ctx, r.transfer.name, control.Pause, nil); err != nil {
+	if _, err := r.control.Act(ctx, r.transfer.name, control.Stop, nil); err != nil {
 		return nil, err
 	}
-	if _, err := r.control.Act(ctx, r.account.name, control.Resume, nil); err != nil {
+	if _, err := r.control.Act(ctx, r.account.name, control.Start, nil); err != nil {
 		return nil, err
 	}
 	if err := r.awaitDepth(ctx, contract.AccountEventsQueue, n); err != nil {
 		return nil, err
 	}
-	_, err = r.control.Act(ctx, r.transfer.name, control.Resume, nil)
+	_, err = r.control.Act(ctx, r.transfer.name, control.Start, settings)
 	return ids, err
 }
 
-// awaitDepth waits until a queue has so many messages, those that lie with a paused consumer included.
+// awaitDepth waits until so many messages wait in a queue that nobody takes from.
 func (r *run) awaitDepth(ctx context.Context, name string, n int) error {
-	if err := r.await(ctx, time.Minute, func(ctx context.Context) (bool, error) {
-		q, err := r.broker.look(ctx, name)
-		return q.Ready+q.Unacked >= n, err
+	if err := r.await(ctx, time.Minute, func(context.Context) (bool, error) {
+		waiting, _, err := r.broker.depth(name)
+		return waiting >= n, err
 	}); err != nil {
 		return fmt.Errorf("%d messages in %s: %w", n, name, err)
 	}

@@ -48,7 +48,7 @@ func (c *exerciseRun) Run(ctx context.Context, to *endpoints, out *output, term 
 	err = e.Run(ctx, bank, t.tell)
 	t.close(err == nil)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errExercise, err)
+		return errExercise
 	}
 	return nil
 }

@@ -68,3 +68,12 @@ func Files() ([]string, error) {
 	}
 	return names, nil
 }
+
+// Index is README.md.
+func Index() string {
+	content, err := files.ReadFile("README.md")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return string(content)
+}
