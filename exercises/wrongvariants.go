@@ -13,7 +13,7 @@ import (
 // own beside the real one, whose servers they share and whose tables and queues they never touch.
 var wrongVariants = Exercise{
 	Number: 13, Name: "wrong-variants", Title: "Wrong variants",
-	Question: "Ack and then commit; remember in a map; publish and then commit; requeue what fails. Each works for as long as nothing happens. How much money does each lose or make up when it is killed?",
+	Question: "Four programs move money correctly as long as nothing happens. One acks and then commits, one remembers in a map what it has handled, one publishes and then commits, one requeues what fails. How much does each lose, or make up, when something does happen?",
 	Takes:    15 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		programs, remove, err := drill.Programs(ctx)

@@ -27,6 +27,10 @@ var programs = sync.OnceValues(func() (string, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return dir, fmt.Errorf("building the programs: %w\n%s", err, out)
 	}
+	build = exec.Command("go", "build", "-o", filepath.Join(dir, "variants")+"/", "example.com/banking/exercises/variants/...") // as make build does
+	if out, err := build.CombinedOutput(); err != nil {
+		return dir, fmt.Errorf("building the wrong variants: %w\n%s", err, out)
+	}
 	return dir, nil
 })
 
