@@ -48,6 +48,7 @@ func TestMain(m *testing.M) {
 type bank struct {
 	t        *testing.T
 	bin, dir string
+	env      []string // of the commands, beside the test's own
 }
 
 func openBank(t *testing.T) *bank {
@@ -111,6 +112,7 @@ func (b *bank) try(args ...string) ([]byte, error) {
 func (b *bank) run(number int, interrupt func(exercises.Event) bool, args ...string) (events []exercises.Event, passed bool) {
 	b.t.Helper()
 	cmd := exec.Command(b.bin, append([]string{"--dir", b.dir, "--json", "exercise", "run", fmt.Sprint(number)}, args...)...)
+	cmd.Env = append(os.Environ(), b.env...)
 	pipe, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
