@@ -50,25 +50,26 @@ var crashLoop = Exercise{
 			return err
 		})
 		defer func() { _ = sending.Wait() }() // also when this ends early
-		for n := 1; n <= starts; n++ {
-			if err := r.awaitFault(ctx, fmt.Sprintf("transfer dies of it: start %d.", n), func(ctx context.Context) (bool, error) {
-				now, err := r.transfer.began(ctx)
-				return err != nil || now != began, nil
-			}); err != nil {
-				return err
+		var p parked
+		if err := r.awaitFault(ctx, "It is in the parking lot: a fourth process has not begun it.", func(ctx context.Context) (ok bool, err error) {
+			r.hurry(ctx, r.transfer.name)
+			now, err := r.transfer.began(ctx) // a process may die of it before it could be asked
+			if err != nil {
+				return false, err
 			}
-			if began, err = r.reborn(ctx, began); err != nil {
-				return err
+			if now != began {
+				began = now
+				r.saw("bank service list", "transfer has died, and another process runs.")
 			}
+			p, ok, err = r.transfer.parkedWith(ctx, killer)
+			return ok, err
+		}); err != nil {
+			return err
 		}
 		if err := sending.Wait(); err != nil {
 			return err
 		}
 		ids = append(ids, rest...)
-		p, err := r.awaitParked(ctx, r.transfer, killer, "The fourth process does not begin it: it is in the parking lot.")
-		if err != nil {
-			return err
-		}
 		r.saw("bank parked show "+killer+" · console: Parked", p.Error, p.figures()...)
 		fired, err := r.transfer.fired(ctx)
 		if err != nil {
@@ -83,18 +84,4 @@ var crashLoop = Exercise{
 			return done == neighbours, err
 		})
 	},
-}
-
-// reborn waits for the next process of transfer and returns when that began. It may die before it is ready.
-func (r *run) reborn(ctx context.Context, before float64) (began float64, err error) {
-	err = r.await(ctx, max(r.Patience, time.Minute), func(ctx context.Context) (bool, error) {
-		r.hurry(ctx, r.transfer.name)
-		var err error
-		began, err = r.transfer.began(ctx)
-		return err == nil && began != 0 && began != before, err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("%w: transfer does not come back: %w", ErrNotRecovered, err)
-	}
-	return began, nil
 }

@@ -30,8 +30,11 @@ func (r *run) open(ctx context.Context, names ...string) ([]customer, error) {
 		var account struct {
 			Status string `json:"status"`
 		}
-		err := r.account.call(ctx, http.MethodPost, "/accounts", map[string]any{
-			"id": c.id, "owner": name + " (exercises)", "currency": "EUR", "openingBalanceMinor": opening}, &account)
+		err := r.await(ctx, r.Patience, func(ctx context.Context) (bool, error) { // a database that was restarted before is noticed by the next call
+			err := r.account.call(ctx, http.MethodPost, "/accounts", map[string]any{
+				"id": c.id, "owner": name + " (exercises)", "currency": "EUR", "openingBalanceMinor": opening}, &account)
+			return err == nil, err
+		})
 		if err == nil && account.Status == "FROZEN" {
 			err = r.thaw(ctx, c)
 		}

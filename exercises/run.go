@@ -164,6 +164,11 @@ func (r *run) putBack(ctx context.Context) error {
 			failed = errors.Join(failed, fmt.Errorf("putting things back: %w", err))
 		}
 	}
+	for _, s := range []*service{r.account, r.transfer} {
+		if err := r.await(ctx, time.Minute, s.ready); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s is not ready again: %w", s.name, err))
+		}
+	}
 	return failed
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Which exercises share a bank, so that they take about the same time: one after another on each, side by side on all.
-var groups = [][]int{{1, 2, 3, 4, 5, 6, 7, 9, 11}, {8, 10}, {12, 13}}
+var groups = [][]int{{1, 2, 3, 4, 5, 6, 7, 11}, {8, 10, 13}, {9, 12}}
 
 func TestGroupsAreComplete(t *testing.T) {
 	t.Parallel()
@@ -33,13 +33,20 @@ func TestExercises(t *testing.T) {
 		t.Run(strings.Trim(strings.ReplaceAll(fmt.Sprint(group), " ", "+"), "[]"), func(t *testing.T) {
 			t.Parallel()
 			b := openBank(t)
+			if group[0] == 1 {
+				b.expectOrders()
+				b.expectStream()
+			}
 			for _, number := range group {
 				b.expectPassed(number)
 				b.expectNoFault(number)
 			}
 			b.expectUsual()
-			if group[0] == 8 {
+			switch group[0] {
+			case 8:
 				b.expectPutBack()
+			case 9:
+				b.expectWithoutKeeper()
 			}
 		})
 	}
@@ -93,6 +100,25 @@ func (b *bank) expectPutBack() {
 	events, passed := b.run(8, func(e exercises.Event) bool { return strings.HasPrefix(e.Text, "So it stays") }, "--outage", "10m")
 	if n := len(events); passed || n == 0 || events[n-1].Kind != exercises.Ended || *events[n-1].OK {
 		b.t.Errorf("interrupted: passed %v\n%s", passed, told(events))
+	}
+	b.expectUsual()
+}
+
+// expectWithoutKeeper runs exercises as in a composition, where nobody can be asked to stop or start a process.
+func (b *bank) expectWithoutKeeper() {
+	b.t.Helper()
+	for _, name := range []string{"account", "transfer"} {
+		b.command(nil, "service", "restart", name, "--set", "FAULTS=on")
+	}
+	b.env = []string{"CONTROL_URL="}
+	events, passed := b.run(2, nil)
+	if last := events[len(events)-1]; passed || !strings.Contains(last.Text, "make up") {
+		b.t.Errorf("exercise 2 without the keeper: %s", told(events))
+	}
+	b.expectPassed(9) // with fault points, and a supervisor that starts again what has died
+	b.env = nil
+	for _, name := range []string{"account", "transfer"} {
+		b.command(nil, "service", "restart", name)
 	}
 	b.expectUsual()
 }
