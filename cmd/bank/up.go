@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,8 @@ import (
 )
 
 type upCommand struct {
-	Detach bool `help:"Return when the bank is ready and let it run in the background."`
+	Detach  bool `help:"Return when the bank is ready and let it run in the background."`
+	AnyPort bool `help:"Take free ports also where the usual ones (8080 to 8082) are free, so that banks beside each other never wait for the same."`
 }
 
 // startTimeout is how long servers and services together may take to become ready.
@@ -24,7 +26,7 @@ const startTimeout = 3 * time.Minute
 
 func (c *upCommand) Run(ctx context.Context, term *terminal) error {
 	if c.Detach {
-		return detach(ctx, term)
+		return detach(ctx, term, c.AnyPort)
 	}
 	ready, err := readyPipe()
 	if err != nil {
@@ -33,7 +35,10 @@ func (c *upCommand) Run(ctx context.Context, term *terminal) error {
 	b, err := openBank(ctx, term)
 	if err == nil {
 		defer b.close()
-		err = b.start(ctx)
+		b.anyPort = c.AnyPort
+		if err = b.listenForOrders(); err == nil {
+			err = b.start(ctx)
+		}
 	}
 	if err != nil && ctx.Err() != nil {
 		term.printf("stopped before everything was ready\n")
@@ -61,7 +66,9 @@ type bank struct {
 	servers  *servers.Servers
 	services []*service
 	taken    map[int]bool // the services' ports
+	anyPort  bool         // the usual ones are left to others
 	where    endpoints
+	orders   net.Listener // nil: nobody can give any
 	// environment is what the services are given beside the addresses: see inherited.
 	environment []string
 }
@@ -120,6 +127,9 @@ func (b *bank) start(ctx context.Context) error {
 		AccountDatabaseURL: access.AccountDatabaseURL, TransferDatabaseURL: access.TransferDatabaseURL,
 		AdminToken: token,
 	}
+	if b.orders != nil {
+		b.where.ControlURL = "http://" + b.orders.Addr().String()
+	}
 	if err := b.startServices(ctx, access); err != nil {
 		return err
 	}
@@ -135,6 +145,9 @@ func (b *bank) start(ctx context.Context) error {
 
 // close stops everything, the services before the servers: see servers.Run.
 func (b *bank) close() {
+	if b.orders != nil {
+		_ = b.orders.Close() // its server has done so, if there was one
+	}
 	// A bank that is gone has no addresses.
 	if err := os.Remove(endpointsFile(b.term.dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		_, _ = fmt.Fprintln(b.term.err, "bank:", err)
