@@ -57,10 +57,10 @@ func (g *guard) Read(p []byte) (int, error) {
 func (g *guard) read(p []byte) int {
 	b, n, need := p, 0, 1
 	for {
-		for n < need && g.err == nil {
+		for n < need && (g.err == nil || len(g.held) > 0) {
 			n += g.next(b[n:])
 		}
-		g.foreign = g.foreign || g.err != nil
+		g.foreign = g.foreign || n < need
 		pass, more := g.judge(b[:n])
 		need = more
 		switch {
