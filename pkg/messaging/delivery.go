@@ -100,8 +100,8 @@ func (d *delivery) prepare(queue string) {
 	names, unreadable := d.Headers[HeaderUnreadable]
 	switch size := headersSize(d.Headers); {
 	case unreadable:
-		d.wrong = retry.Errorf(retry.Validation, "headers that cannot be read, nested deeper than %d, more than %d in one, or longer than a frame: %v",
-			maxNesting, maxEntries, names)
+		d.wrong = retry.Errorf(retry.Validation, "headers that cannot be read, for they are nested deeper than %d, hold more than %d entries, "+
+			"exceed a frame or are of an unknown type: %v", maxNesting, maxEntries, names)
 		d.past.rejectable = false
 	case size > maxHeaders:
 		d.wrong = retry.Errorf(retry.Validation, "the headers have %d bytes, more than %d", size, maxHeaders)

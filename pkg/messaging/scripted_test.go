@@ -16,25 +16,27 @@ type library struct {
 	headers chan []byte
 }
 
-// newLibrary connects the library, with what wrap puts between.
-func newLibrary(t testing.TB, wrap func(net.Conn) net.Conn) *library {
+// newLibrary connects the library until the test ends, with what wrap puts between.
+func newLibrary(t *testing.T, wrap func(net.Conn) net.Conn) *library {
 	t.Helper()
-	ours, theirs := net.Pipe()
-	l := &library{headers: make(chan []byte, 1)}
-	go serveScripted(theirs, l.headers)
-	conn, err := amqp.Open(wrap(ours), amqp.Config{SASL: []amqp.Authentication{&amqp.PlainAuth{}}, Vhost: "/", Locale: "en_US"})
+	l, err := openLibrary(wrap)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.conn = conn
-	t.Cleanup(l.close)
-	if l.ch, err = conn.Channel(); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { _ = l.conn.Close() }) // an error says that it was closed
 	return l
 }
 
-func (l *library) close() { _ = l.conn.Close() } // an error says that it was closed
+func openLibrary(wrap func(net.Conn) net.Conn) (l *library, err error) {
+	ours, theirs := net.Pipe()
+	l = &library{headers: make(chan []byte, 1)}
+	go serveScripted(theirs, l.headers)
+	if l.conn, err = amqp.Open(wrap(ours), amqp.Config{SASL: []amqp.Authentication{&amqp.PlainAuth{}}, Vhost: "/", Locale: "en_US"}); err != nil {
+		return nil, err
+	}
+	l.ch, err = l.conn.Channel()
+	return l, err
+}
 
 // get has a message with this header delivered.
 func (l *library) get(header []byte) (amqp.Delivery, error) {

@@ -11,6 +11,8 @@ import (
 const (
 	maxNesting = 32   // tables and arrays around a value, beside the headers' own table
 	maxEntries = 8192 // of one table or array
+
+	unsignedLong = 'L' // some clients write it, the broker takes it and sends it on, and the library does not know it
 )
 
 // headersOf finds the headers in a header frame: from where to where their entries stand. Both are 0 when there are none, or the
@@ -73,7 +75,7 @@ func extent(b []byte) (int, bool) {
 		size += 4
 	case 'D':
 		size += 5
-	case 'l', 'd', 'T':
+	case 'l', 'd', 'T', unsignedLong:
 		size += 8
 	case 'S', 'x', 'A', 'F':
 		if size += 4; len(b) >= size {
@@ -100,6 +102,8 @@ func readableTable(content []byte, around int) bool {
 // readableValue says it of a value.
 func readableValue(value []byte, around int) bool {
 	switch value[0] {
+	case unsignedLong:
+		return false
 	case 'F':
 		return around < maxNesting && readableTable(value[5:], around+1)
 	case 'A':
