@@ -12,7 +12,7 @@ const (
 	maxNesting = 32   // tables and arrays around a value, beside the headers' own table
 	maxEntries = 8192 // of one table or array
 
-	unsignedLong = 'L' // some clients write it, the broker takes it and sends it on, and the library does not know it
+	unsignedLong = 'L' // some clients write it and the broker takes it, but the library does not know it
 )
 
 // headersOf finds the headers in a header frame: from where to where their entries stand. Both are 0 when there are none, or the
