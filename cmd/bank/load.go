@@ -65,7 +65,7 @@ func (c *loadCommand) Run(ctx context.Context, to *endpoints, out *output) error
 	if err != nil {
 		return err
 	}
-	conn, err := b.dial()
+	conn, err := b.dial(ctx)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ type commands struct {
 	Parked   parkedCommand   `cmd:"" help:"Look into the quarantine, replay and discard what is in it."`
 	Outbox   outboxCommand   `cmd:"" help:"Show and send again the outgoing messages that the broker refused."`
 	Load     loadCommand     `cmd:"" help:"Make traffic at a fixed rate, and measure latencies."`
-	Verify   verifyCommand   `cmd:"" help:"Check every invariant; exit code 1 when one is broken."`
+	Verify   verifyCommand   `cmd:"" help:"Check every invariant; exit code 1 when one is broken. What cannot be judged now is said, and is no failure."`
 }
 
 // terminal is what a command talks to people and programs with.

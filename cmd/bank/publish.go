@@ -53,7 +53,7 @@ var errUnrouted = errors.New("no queue takes this message: the broker has return
 
 // publish sends one message and waits for the broker's confirm.
 func (b *broker) publish(ctx context.Context, exchange, key string, message amqp.Publishing) error {
-	conn, err := b.dial()
+	conn, err := b.dial(ctx)
 	if err != nil {
 		return err
 	}
