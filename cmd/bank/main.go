@@ -78,7 +78,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	command.Bind(newOutput(stdout, cli.JSON))
-	err = command.BindToProvider(func() (*endpoints, error) { return loadEndpoints(cli.Dir) })
+	to := &endpoints{}
+	err = command.BindToProvider(func() (*endpoints, error) {
+		to, err = loadEndpoints(cli.Dir)
+		return to, err
+	})
 	if err == nil {
 		err = command.Run(&terminal{out: stdout, err: stderr, dir: cli.Dir, json: cli.JSON})
 	}
@@ -90,6 +94,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return int(exit)
 	default:
 		_, _ = fmt.Fprintln(stderr, "bank:", foreignLines(err.Error())) // which may quote somebody's text
+		if gone := to.gone(err); gone != nil {
+			_, _ = fmt.Fprintln(stderr, "bank:", gone)
+		}
 		return 1
 	}
 }

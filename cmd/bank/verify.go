@@ -39,8 +39,8 @@ func (c *verifyCommand) Run(ctx context.Context, to *endpoints, out *output) err
 // verify looks until the system is quiet and everything holds, or the wait is over. The broker's count of messages being handled is a few
 // seconds old, so that a quiet system is believed to be broken only when it stays so.
 func verify(ctx context.Context, to *endpoints, wait time.Duration) (invariants.Report, error) {
-	if to.AccountDatabaseURL == "" || to.TransferDatabaseURL == "" {
-		return invariants.Report{}, errors.New(`the databases are not known: run "bank up", or set ACCOUNT_DATABASE_URL and TRANSFER_DATABASE_URL`)
+	if err := to.need("ACCOUNT_DATABASE_URL", "TRANSFER_DATABASE_URL"); err != nil {
+		return invariants.Report{}, err
 	}
 	b, err := newBroker(to)
 	if err != nil {

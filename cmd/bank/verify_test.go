@@ -11,7 +11,9 @@ import (
 // Exit code 0 must not be taken for "all is well" when half of it was not looked at: the last line says what was.
 func TestTheLastLineOfVerifyCountsWhatWasJudged(t *testing.T) {
 	t.Parallel()
-	check := func(v invariants.Verdict) invariants.Check { return invariants.Check{Name: "n", Promise: "p", Verdict: v} }
+	check := func(v invariants.Verdict) invariants.Check {
+		return invariants.Check{Name: "n", Promise: "p", Verdict: v}
+	}
 	held, broken, not := check(invariants.Held), check(invariants.Broken), check(invariants.NotJudged)
 	for want, report := range map[string]invariants.Report{
 		"2 held": {Checks: []invariants.Check{held, held}},
