@@ -141,18 +141,7 @@ func TestQueuesAreCountedByTheBrokerItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := b.dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	ch, err := conn.Channel()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ch.QueueDeclare("q", true, false, false, false, nil); err != nil {
-		t.Fatal(err)
-	}
+	ch := declared(t, env.AMQPURL, "q")
 	for range 3 {
 		if err := b.publish(t.Context(), "", "q", amqp.Publishing{}); err != nil {
 			t.Fatal(err)
@@ -208,18 +197,7 @@ func TestAccountListLeavesOutThoseOfTheLoad(t *testing.T) {
 func TestPublishSendsWhatItIsTold(t *testing.T) {
 	t.Parallel()
 	env := testenv.New(t)
-	conn, err := amqp.Dial(env.AMQPURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	ch, err := conn.Channel()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ch.QueueDeclare("q", true, false, false, false, nil); err != nil {
-		t.Fatal(err)
-	}
+	ch := declared(t, env.AMQPURL, "q")
 	dir := t.TempDir()
 	if err := (&endpoints{AMQPURL: env.AMQPURL}).save(dir); err != nil {
 		t.Fatal(err)

@@ -22,15 +22,7 @@ func tooDeep() amqp.Table {
 // One such message used to end every connection that it was handed to, and thereby the service.
 func TestHeadersThatCannotBeReadCostOnlyTheirOwnMessage(t *testing.T) {
 	t.Parallel()
-	for name, road := range map[string]struct {
-		service           func() (messaging.SessionConfig, messaging.ConsumerConfig)
-		key               string
-		queue, quarantine string
-	}{
-		"lap":        {func() (messaging.SessionConfig, messaging.ConsumerConfig) { return transfer(succeed) }, debited, contract.AccountEventsQueue, contract.ParkingLot},
-		"tiered":     {func() (messaging.SessionConfig, messaging.ConsumerConfig) { return tiered(succeed, 0, lapDelay) }, debited, contract.AccountEventsQueue, contract.ParkingLot},
-		"in process": {func() (messaging.SessionConfig, messaging.ConsumerConfig) { return account(succeed, lapDelay) }, requested, requestQueue, errorQueue},
-	} {
+	for name, road := range roads() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, c := road.service()
