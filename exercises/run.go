@@ -57,7 +57,7 @@ func (e Exercise) Run(ctx context.Context, b *Bank, to Reporter) error {
 	if err != nil {
 		text = fmt.Sprintf("Exercise %d has not passed: %v", e.Number, err)
 	}
-	r.say(Event{Kind: Ended, Text: text, OK: said(err == nil)})
+	r.say(Event{Kind: Ended, Text: text, OK: said(err == nil), Reason: reasonOf(err)})
 	return err
 }
 

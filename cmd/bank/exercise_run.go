@@ -136,5 +136,6 @@ func (t *teller) close(passed bool) {
 	t.section("What you saw, and where", pages.See)
 	t.section("Why", pages.Why)
 	t.section("How it is repaired", pages.Repair)
+	t.section("How it is checked", pages.Check)
 	t.section("Interview question", pages.Interview)
 }
