@@ -16,11 +16,11 @@ var earlyRefund = Exercise{
 	Needs:    []Need{Control},
 	Takes:    15 * time.Second,
 	play: func(ctx context.Context, r *run) error {
-		ada, ben, err := r.pair(ctx)
+		payer, payee, err := r.pair(ctx)
 		if err != nil {
 			return err
 		}
-		before, err := r.balances(ctx, ada, ben)
+		before, err := r.balances(ctx, payer, payee)
 		if err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ var earlyRefund = Exercise{
 		}); err != nil {
 			return err
 		}
-		id, err := r.send(ctx, ada, ben)
+		id, err := r.send(ctx, payer, payee)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ var earlyRefund = Exercise{
 		if err != nil {
 			return err
 		}
-		after, err := r.balances(ctx, ada, ben)
+		after, err := r.balances(ctx, payer, payee)
 		if err != nil {
 			return err
 		}

@@ -46,12 +46,31 @@ func (r *run) open(ctx context.Context, names ...string) ([]customer, error) {
 	return customers, nil
 }
 
-func (r *run) pair(ctx context.Context) (ada, ben customer, err error) {
+// pair is who pays and who is paid: of two customers the one who has more pays, so that no number of runs makes anybody poor.
+func (r *run) pair(ctx context.Context) (payer, payee customer, err error) {
 	both, err := r.open(ctx, "Ada", "Ben")
 	if err != nil {
-		return ada, ben, err
+		return payer, payee, err
+	}
+	has, err := r.balances(ctx, both...)
+	if err != nil {
+		return payer, payee, err
+	}
+	if has[1] > has[0] {
+		slices.Reverse(both)
 	}
 	return both[0], both[1], nil
+}
+
+func (r *run) balances(ctx context.Context, customers ...customer) (amounts []int64, err error) {
+	for _, c := range customers {
+		amount, err := r.balance(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		amounts = append(amounts, amount)
+	}
+	return amounts, nil
 }
 
 func (r *run) freeze(ctx context.Context, c customer) error {

@@ -17,7 +17,7 @@ var outage = Exercise{
 	Takes:    80 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		const requests = 100
-		ada, ben, err := r.pair(ctx)
+		payer, payee, err := r.pair(ctx)
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ var outage = Exercise{
 		if _, err := r.control.Act(ctx, r.account.name, control.Pause, nil); err != nil {
 			return err
 		}
-		ids, err := r.sendMany(ctx, requests, ada, ben)
+		ids, err := r.sendMany(ctx, requests, payer, payee)
 		if err != nil {
 			return err
 		}

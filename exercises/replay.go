@@ -15,7 +15,7 @@ var replay = Exercise{
 	Needs:    []Need{Faults},
 	Takes:    25 * time.Second,
 	play: func(ctx context.Context, r *run) error {
-		ada, ben, err := r.pair(ctx)
+		payer, payee, err := r.pair(ctx)
 		if err != nil {
 			return err
 		}
@@ -24,13 +24,13 @@ var replay = Exercise{
 		}); err != nil {
 			return err
 		}
-		id, err := r.send(ctx, ada, ben)
+		id, err := r.send(ctx, payer, payee)
 		if err != nil {
 			return err
 		}
 		event := messageID(id, contract.AccountDebited)
 		r.discardLater(r.transfer, event)
-		p, err := r.awaitParked(ctx, r.transfer, event, "account has debited Ada; the event that says so is parked.")
+		p, err := r.awaitParked(ctx, r.transfer, event, "account has debited the payer; the event that says so is parked.")
 		if err != nil {
 			return err
 		}

@@ -64,7 +64,7 @@ type stormSeen struct {
 
 // storm lets all events of as many transfers fail, from the same moment on, until the window is over.
 func (r *run) storm(ctx context.Context, name string, settings map[string]string, jitter float64) (seen stormSeen, err error) {
-	ada, ben, err := r.pair(ctx)
+	payer, payee, err := r.pair(ctx)
 	if err != nil {
 		return seen, err
 	}
@@ -77,7 +77,7 @@ func (r *run) storm(ctx context.Context, name string, settings map[string]string
 	}); err != nil {
 		return seen, err
 	}
-	ids, err := r.gather(ctx, stormSize, settings, ada, ben)
+	ids, err := r.gather(ctx, stormSize, settings, payer, payee)
 	if err != nil {
 		return seen, err
 	}

@@ -38,7 +38,7 @@ func (c *exerciseRun) Run(ctx context.Context, to *endpoints, out *output, term 
 		return nil
 	}
 	t := &teller{out: out, page: page, began: time.Now()}
-	if !c.Yes && isatty.IsTerminal(os.Stdin.Fd()) && out.color {
+	if !c.Yes && isatty.IsTerminal(os.Stdin.Fd()) && out.terminal {
 		t.keys = bufio.NewReader(os.Stdin)
 		bank.BeforeReset = func(ctx context.Context) {
 			t.ask(ctx, "Look around as long as you like: nothing has been put back yet. Press Enter to do so.")
