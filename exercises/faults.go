@@ -139,9 +139,23 @@ func (r *run) usual(ctx context.Context, name string) error {
 
 // tidy puts back what a run has left that was killed before it could do so: servers first, which the services need.
 func (r *run) tidy(ctx context.Context) error {
-	if r.control == nil {
-		return nil
+	if r.control != nil {
+		if err := r.tidyProcesses(ctx); err != nil {
+			return err
+		}
 	}
+	for _, s := range []*service{r.account, r.transfer} {
+		if err := r.await(ctx, r.Patience, func(ctx context.Context) (bool, error) { // somebody may be looking into it
+			err := r.discardLeft(ctx, s)
+			return err == nil, err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) tidyProcesses(ctx context.Context) error {
 	processes, err := r.control.Processes(ctx)
 	if err != nil {
 		return err

@@ -115,5 +115,8 @@ func (r *run) awaitCheck(ctx context.Context, patience time.Duration, proves Pro
 	return nil
 }
 
+// ours begins the ids of messages that exercises make up, so that what a killed run has left is known for what it is.
+const ours = "exercise-"
+
 // fresh is an id that no earlier run has used.
-func fresh(prefix string) string { return prefix + "-" + strings.ToLower(rand.Text()[:8]) }
+func fresh(name string) string { return ours + name + "-" + strings.ToLower(rand.Text()[:8]) }

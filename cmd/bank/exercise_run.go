@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -28,10 +31,16 @@ func (c *exerciseRun) Run(ctx context.Context, to *endpoints, out *output, term 
 	if err != nil {
 		return err
 	}
+	ctx, done := signal.NotifyContext(ctx, syscall.SIGHUP) // a terminal that is closed is an interruption
+	defer done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	signal.Ignore(syscall.SIGPIPE) // so is a reader that has gone; it must not end the program before all is put back
+	out.Writer = &watchedWriter{to: out.Writer, gone: cancel}
 	bank := breakable(to, term.dir)
 	bank.WithoutFault, bank.Outage, bank.Patience = c.WithoutFault, c.Outage, c.Patience
 	if out.json {
-		err := e.Run(ctx, bank, func(event exercises.Event) { _ = out.line(event) }) // a reader that has gone misses the rest
+		err := e.Run(ctx, bank, func(event exercises.Event) { _ = out.line(event) }) // a reader that has gone ends the run
 		if err != nil {
 			return errExercise
 		}
@@ -51,6 +60,20 @@ func (c *exerciseRun) Run(ctx context.Context, to *endpoints, out *output, term 
 		return errExercise
 	}
 	return nil
+}
+
+// watchedWriter tells when nobody reads any more.
+type watchedWriter struct {
+	to   io.Writer
+	gone func()
+}
+
+func (w *watchedWriter) Write(text []byte) (int, error) {
+	n, err := w.to.Write(text)
+	if err != nil {
+		w.gone()
+	}
+	return n, err
 }
 
 // teller tells people of a run: the page's words around what really happens.
