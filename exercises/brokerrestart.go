@@ -45,7 +45,7 @@ var brokerRestart = Exercise{
 			if stuck, err = r.ask(ctx, uuid.NewString(), payer, payee); err != nil {
 				return err
 			}
-			if err := r.await(ctx, r.Patience, func(ctx context.Context) (bool, error) { return r.waits(ctx, stuck) }); err != nil {
+			if err := r.await(ctx, r.patience(), func(ctx context.Context) (bool, error) { return r.waits(ctx, stuck) }); err != nil {
 				return fmt.Errorf("a message in the outbox: %w", err)
 			}
 			r.saw("bank transfer show "+stuck+" --life", "The broker is away; a transfer is accepted all the same, and its first message waits in the outbox.")

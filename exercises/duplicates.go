@@ -38,7 +38,7 @@ var duplicates = Exercise{
 			return err
 		}
 		var events []heard // the requests to account and its answers, in the order in which they were said
-		if err := r.await(ctx, r.Patience, func(context.Context) (bool, error) {
+		if err := r.await(ctx, r.patience(), func(context.Context) (bool, error) {
 			events = slices.DeleteFunc(ear.about(id), func(h heard) bool { return h.kind == contract.TransferCompleted }) // which nobody waits for
 			return len(events) == 4, nil
 		}); err != nil {

@@ -145,7 +145,7 @@ func (r *run) tidy(ctx context.Context) error {
 		}
 	}
 	for _, s := range []*service{r.account, r.transfer} {
-		if err := r.await(ctx, r.Patience, func(ctx context.Context) (bool, error) { // somebody may be looking into it
+		if err := r.await(ctx, r.patience(), func(ctx context.Context) (bool, error) { // somebody may be looking into it
 			err := r.discardLeft(ctx, s)
 			return err == nil, err
 		}); err != nil {
@@ -175,7 +175,7 @@ func (r *run) tidyProcesses(ctx context.Context) error {
 
 // revive waits until another process of the service runs than the one that began then, and is ready.
 func (r *run) revive(ctx context.Context, s *service, began float64) error {
-	return r.await(ctx, max(r.Patience, time.Minute), func(ctx context.Context) (bool, error) {
+	return r.await(ctx, r.patience(), func(ctx context.Context) (bool, error) {
 		r.hurry(ctx, s.name)
 		now, err := s.began(ctx)
 		if err != nil || now == began {

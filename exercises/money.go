@@ -30,7 +30,7 @@ func (r *run) open(ctx context.Context, names ...string) ([]customer, error) {
 		var account struct {
 			Status string `json:"status"`
 		}
-		err := r.await(ctx, r.Patience, func(ctx context.Context) (bool, error) { // a database that was restarted before is noticed by the next call
+		err := r.await(ctx, r.patience(), func(ctx context.Context) (bool, error) { // a database that was restarted before is noticed by the next call
 			err := r.account.call(ctx, http.MethodPost, "/accounts", map[string]any{
 				"id": c.id, "owner": name + " (exercises)", "currency": "EUR", "openingBalanceMinor": opening}, &account)
 			return err == nil, err
@@ -127,7 +127,7 @@ func (r *run) ask(ctx context.Context, key string, from, to customer) (id string
 func (r *run) send(ctx context.Context, from, to customer) (id string, err error) {
 	key := uuid.NewString()
 	var refusal error
-	err = r.await(ctx, max(r.Patience, time.Minute)+r.Outage, func(ctx context.Context) (bool, error) {
+	err = r.await(ctx, r.patience()+r.Outage, func(ctx context.Context) (bool, error) {
 		var err error
 		id, err = r.ask(ctx, key, from, to)
 		if answer, ok := errors.AsType[*refused](err); ok && answer.status < 500 {
@@ -161,7 +161,7 @@ func (r *run) show(ctx context.Context, id string) (t transfer, err error) {
 
 // end waits until the transfer has ended.
 func (r *run) end(ctx context.Context, id string) (t transfer, err error) {
-	err = r.await(ctx, max(r.Patience, time.Minute), func(ctx context.Context) (bool, error) {
+	err = r.await(ctx, r.patience(), func(ctx context.Context) (bool, error) {
 		var err error
 		t, err = r.show(ctx, id)
 		return t.ended(), err

@@ -70,7 +70,7 @@ type outcome struct {
 
 // replay sends a quarantined message on its way again; without confirm it only says what would happen.
 func (r *run) replay(ctx context.Context, s *service, id string, confirm bool) (o outcome, err error) {
-	err = r.await(ctx, max(r.Patience, time.Minute), func(ctx context.Context) (bool, error) { // somebody may be looking into it
+	err = r.await(ctx, r.patience(), func(ctx context.Context) (bool, error) { // somebody may be looking into it
 		var answer struct {
 			Items []outcome `json:"items"`
 		}

@@ -98,7 +98,7 @@ func messageID(transferID, kind string) string {
 // replayed looks at what a replay would do, and does it.
 func (r *run) replayed(ctx context.Context, event, forecast, text string) error {
 	var preview outcome
-	err := r.await(ctx, r.Patience, func(ctx context.Context) (there bool, err error) { // a copy may be on its way still
+	err := r.await(ctx, r.patience(), func(ctx context.Context) (there bool, err error) { // a copy may be on its way still
 		if _, there, err = r.transfer.parkedWith(ctx, event); err != nil || !there {
 			return false, err
 		}

@@ -67,6 +67,9 @@ func (r *run) check(proves Proof, failure error, ok bool, text string, figures [
 // errWaited says that something did not come within the time that it was given.
 var errWaited = errors.New("waited in vain")
 
+// patience is how long to wait for what happens with the fault and without it: never so short that a slow machine looks like a failure.
+func (r *run) patience() time.Duration { return max(r.Patience, time.Minute) }
+
 const lookEvery = 50 * time.Millisecond
 
 // await asks until the answer is yes. Who is asked may be down for a while; what it said last is in the error.
@@ -100,7 +103,7 @@ func (r *run) awaitFault(ctx context.Context, text string, ask func(context.Cont
 
 // awaitRecovery waits for a proof that the bank gets over it.
 func (r *run) awaitRecovery(ctx context.Context, text string, ask func(context.Context) (bool, error)) error {
-	return r.awaitCheck(ctx, max(r.Patience, time.Minute), TheRecovery, ErrNotRecovered, text, ask)
+	return r.awaitCheck(ctx, r.patience(), TheRecovery, ErrNotRecovered, text, ask)
 }
 
 func (r *run) awaitCheck(ctx context.Context, patience time.Duration, proves Proof, failure error, text string, ask func(context.Context) (bool, error)) error {

@@ -23,7 +23,7 @@ type exerciseRun struct {
 	Yes          bool          `help:"Do not wait for a prediction, nor before things are put back."`
 	WithoutFault bool          `aliases:"no-fault" help:"Leave the fault out. The run must then fail: a proof that cannot fail proves nothing."`
 	Outage       time.Duration `default:"1m" help:"Exercise 8: how long the database is away."`
-	Patience     time.Duration `default:"1m" help:"How long to wait for what must happen."`
+	Patience     time.Duration `default:"1m" help:"How long to wait for a proof that the fault has happened."`
 }
 
 func (c *exerciseRun) Run(ctx context.Context, to *endpoints, out *output, term *terminal) error {

@@ -74,7 +74,7 @@ func (b *bank) expectPassed(number int) {
 // expectNoFault runs everything of an exercise but its fault. It must notice, and leave a bank in which everything holds.
 func (b *bank) expectNoFault(number int) {
 	b.t.Helper()
-	events, passed := b.run(number, nil, "--without-fault", "--patience", "2s", "--outage", "1s")
+	events, passed := b.run(number, nil, "--without-fault", "--patience", "1s", "--outage", "1s")
 	n := len(events)
 	if passed || n == 0 || events[n-1].Kind != exercises.Ended || events[n-1].Reason != exercises.NoFault {
 		b.t.Errorf("exercise %d without its fault: passed %v\n%s", number, passed, told(events))
