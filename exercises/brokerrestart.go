@@ -18,7 +18,7 @@ var brokerRestart = Exercise{
 	Number: 12, Name: "broker-restart", Title: "The broker restarts mid-traffic",
 	Question: "RabbitMQ is stopped and started while customers go on sending money. What do they see, where are the messages meanwhile, and who reconnects whom?",
 	Needs:    []Need{Control},
-	Takes:    35 * time.Second,
+	Takes:    30 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		payer, payee, err := r.pair(ctx)
 		if err != nil {

@@ -15,7 +15,7 @@ var crashLoop = Exercise{
 	Number: 11, Name: "crash-loop", Title: "The message that kills its consumer",
 	Question: "A message makes its consumer crash. Nobody rejects it, so nobody counts: the broker hands it out again, with everything that was prefetched. Who stops that, and what becomes of its neighbours?",
 	Needs:    []Need{Faults},
-	Takes:    25 * time.Second,
+	Takes:    10 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		const starts, neighbours = 3, 19
 		payer, payee, err := r.pair(ctx)

@@ -18,7 +18,7 @@ import (
 var duplicates = Exercise{
 	Number: 5, Name: "duplicates", Title: "Duplicates and reordering",
 	Question: "A broker delivers at least once and promises no order. What happens when every message of a finished transfer comes again: the same, and in new envelopes, the last one first?",
-	Takes:    10 * time.Second,
+	Takes:    5 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		payer, payee, err := r.pair(ctx)
 		if err != nil {

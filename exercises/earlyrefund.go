@@ -14,7 +14,7 @@ var earlyRefund = Exercise{
 	Number: 7, Name: "refund-before-debit", Title: "The refund before the debit",
 	Question: "A transfer times out while its first message is stuck somewhere. account is asked to refund what it has never debited, and then the stuck message arrives. What must not happen?",
 	Needs:    []Need{Control},
-	Takes:    15 * time.Second,
+	Takes:    5 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		payer, payee, err := r.pair(ctx)
 		if err != nil {

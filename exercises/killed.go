@@ -13,7 +13,7 @@ var killed = Exercise{
 	Number: 9, Name: "kill", Title: "Kill -9 at the worst moment",
 	Question: "A process is killed after its commit and before its ack, and another one after the broker has confirmed a message and before the outbox knows. Is money lost, or moved twice?",
 	Needs:    []Need{Faults},
-	Takes:    20 * time.Second,
+	Takes:    10 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		payer, payee, err := r.pair(ctx)
 		if err != nil {

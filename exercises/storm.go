@@ -23,7 +23,7 @@ var storm = Exercise{
 	Number: 10, Name: "retry-storm", Title: "The retry storm",
 	Question: "Two hundred events fail at the same moment because a dependency is sick. When do they come back, how often, and does that help it to recover?",
 	Needs:    []Need{Control, Faults},
-	Takes:    75 * time.Second,
+	Takes:    40 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		r.onReset(discarding, "The queues of the tiers are deleted.", func(ctx context.Context) error { return r.removeTiers(ctx) })
 		var storms []stormSeen
