@@ -15,10 +15,10 @@ var crashLoop = Exercise{
 	Number: 11, Name: "crash-loop", Title: "The message that kills its consumer",
 	Question: "A message makes its consumer crash. Nobody rejects it, so nobody counts: the broker hands it out again, with everything that was prefetched. Who stops that, and what becomes of its neighbours?",
 	Needs:    []Need{Faults},
-	Takes:    25 * time.Second,
+	Takes:    10 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		const starts, neighbours = 3, 19
-		ada, ben, err := r.pair(ctx)
+		payer, payee, err := r.pair(ctx)
 		if err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ var crashLoop = Exercise{
 		}); err != nil {
 			return err
 		}
-		ids, err := r.sendMany(ctx, neighbours/2, ada, ben)
+		ids, err := r.sendMany(ctx, neighbours/2, payer, payee)
 		if err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ var crashLoop = Exercise{
 		var rest []string
 		var sending errgroup.Group
 		sending.Go(func() (err error) { // clients ask again while transfer is dead
-			rest, err = r.sendMany(ctx, neighbours-len(ids), ada, ben)
+			rest, err = r.sendMany(ctx, neighbours-len(ids), payer, payee)
 			return err
 		})
 		defer func() { _ = sending.Wait() }() // also when this ends early

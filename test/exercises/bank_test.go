@@ -112,8 +112,8 @@ func (b *bank) try(args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// run runs an exercise and returns what it told. interrupt, when not nil, says at which event to press Ctrl-C.
-func (b *bank) run(number int, interrupt func(exercises.Event) bool, args ...string) (events []exercises.Event, passed bool) {
+// run runs an exercise and returns what it told. interrupt, when not nil, says which signal to send at an event, if any.
+func (b *bank) run(number int, interrupt func(exercises.Event) syscall.Signal, args ...string) (events []exercises.Event, passed bool) {
 	b.t.Helper()
 	cmd := exec.Command(b.bin, append([]string{"--dir", b.dir, "--json", "exercise", "run", fmt.Sprint(number)}, args...)...)
 	cmd.Env = append(os.Environ(), b.env...)
@@ -132,13 +132,26 @@ func (b *bank) run(number int, interrupt func(exercises.Event) bool, args ...str
 			break
 		}
 		events = append(events, e)
-		if interrupt != nil && interrupt(e) {
-			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		if interrupt == nil {
+			continue
+		}
+		if signal := interrupt(e); signal != 0 {
+			if err := cmd.Process.Signal(signal); err != nil {
 				b.t.Error(err)
 			}
 		}
 	}
 	return events, cmd.Wait() == nil
+}
+
+// when sends the signal at the event whose text begins so.
+func when(text string, signal syscall.Signal) func(exercises.Event) syscall.Signal {
+	return func(e exercises.Event) syscall.Signal {
+		if strings.HasPrefix(e.Text, text) {
+			return signal
+		}
+		return 0
+	}
 }
 
 // expectUsual demands that everything runs as the bank has started it, and that nothing was left behind.

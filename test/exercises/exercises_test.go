@@ -4,6 +4,7 @@ package exercises
 import (
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"example.com/banking/exercises"
@@ -73,9 +74,9 @@ func (b *bank) expectPassed(number int) {
 // expectNoFault runs everything of an exercise but its fault. It must notice, and leave a bank in which everything holds.
 func (b *bank) expectNoFault(number int) {
 	b.t.Helper()
-	events, passed := b.run(number, nil, "--without-fault", "--patience", "2s", "--outage", "1s")
+	events, passed := b.run(number, nil, "--without-fault", "--patience", "1s", "--outage", "1s")
 	n := len(events)
-	if passed || n == 0 || events[n-1].Kind != exercises.Ended || !strings.Contains(events[n-1].Text, exercises.ErrNoFault.Error()) {
+	if passed || n == 0 || events[n-1].Kind != exercises.Ended || events[n-1].Reason != exercises.NoFault {
 		b.t.Errorf("exercise %d without its fault: passed %v\n%s", number, passed, told(events))
 		return
 	}
@@ -94,13 +95,20 @@ func (b *bank) expectNoFault(number int) {
 	}
 }
 
-// expectPutBack presses Ctrl-C while the database is away.
+// expectPutBack presses Ctrl-C while the database is away, and kills another run outright.
 func (b *bank) expectPutBack() {
 	b.t.Helper()
-	events, passed := b.run(8, func(e exercises.Event) bool { return strings.HasPrefix(e.Text, "So it stays") }, "--outage", "10m")
-	if n := len(events); passed || n == 0 || events[n-1].Kind != exercises.Ended || *events[n-1].OK {
+	events, passed := b.run(8, when("So it stays", syscall.SIGINT), "--outage", "10m")
+	if n := len(events); passed || n == 0 || events[n-1].Reason != exercises.Interrupted {
 		b.t.Errorf("interrupted: passed %v\n%s", passed, told(events))
 	}
+	b.expectUsual()
+
+	// And who had no time to put anything back leaves it to the next.
+	if events, passed = b.run(7, when("The request to debit is held", syscall.SIGKILL)); passed {
+		b.t.Errorf("killed: %s", told(events))
+	}
+	b.expectPassed(5)
 	b.expectUsual()
 }
 
@@ -112,7 +120,7 @@ func (b *bank) expectWithoutKeeper() {
 	}
 	b.env = []string{"CONTROL_URL="}
 	events, passed := b.run(2, nil)
-	if last := events[len(events)-1]; passed || !strings.Contains(last.Text, "make up") {
+	if last := events[len(events)-1]; passed || last.Reason != exercises.Unfit || !strings.Contains(last.Text, "make up") {
 		b.t.Errorf("exercise 2 without the keeper: %s", told(events))
 	}
 	b.expectPassed(9) // with fault points, and a supervisor that starts again what has died
