@@ -3,6 +3,7 @@ package messaging_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,11 @@ func death(queue, reason string, count any) amqp.Table {
 	}
 }
 
+func aged(death amqp.Table) amqp.Table {
+	death["time"] = time.Now().Add(-48 * time.Hour)
+	return death
+}
+
 func TestDeathsOfOtherQueuesAreNotAttempts(t *testing.T) {
 	t.Parallel()
 	s, c := transfer(unknownTransfer)
@@ -146,7 +152,13 @@ func TestForeignDeathHeadersMakeTheirLapsAndPark(t *testing.T) {
 		"only first-death":          {"x-first-death-reason": "expired", "x-first-death-queue": contract.AccountEventsQueue},
 		"a first death of nonsense": {"x-first-death-reason": int64(1)},
 		"attempts of nonsense":      {"Banking-Attempts": "all of them"},
-		"a copy to elsewhere":       {"CC": []any{contract.AccountEventsRetry + ".nowhere"}, "x-death": "x"},
+		"attempts beyond any":       {"Banking-Attempts": int64(math.MaxInt64)},
+		"more than there are": {"x-death": []any{
+			death(contract.AccountEventsRetry, "expired", int64(99)), death(contract.AccountEventsQueue, "rejected", int64(99))}},
+		"all that a broker writes": {"x-first-death-reason": "rejected", "x-first-death-queue": contract.AccountEventsQueue, "x-first-death-exchange": "e", "x-death": []any{
+			death(contract.AccountEventsRetry, "expired", int64(99)), death(contract.AccountEventsQueue, "rejected", int64(99))}},
+		"an old death":        {"x-death": []any{aged(death(contract.AccountEventsQueue, "rejected", int64(1)))}},
+		"a copy to elsewhere": {"CC": []any{contract.AccountEventsRetry + ".nowhere"}, "x-death": "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
