@@ -1,6 +1,7 @@
 package invariants
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sort"
@@ -229,9 +230,8 @@ func explained(ctx context.Context, broker Broker, queues []Queue, counts *Count
 			}
 			if message.Reason == "" {
 				check.offend("%s: message %q does not say why it is there", queue.Name, message.MessageID)
-				return
 			}
-			reasons[queue.Name+" "+message.Reason]++
+			reasons[queue.Name+" "+cmp.Or(message.Reason, "without a reason")]++
 		})
 		if err != nil {
 			return nil, check, err

@@ -35,6 +35,7 @@ const (
 	ReasonExpired       = "EXPIRED"
 	ReasonOverflow      = "OVERFLOW"
 	ReasonDeliveryLimit = "DELIVERY_LIMIT"
+	ReasonRejected      = "REJECTED"
 )
 
 // Failure is what is known about one failed handling of a message.
