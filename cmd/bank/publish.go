@@ -13,11 +13,11 @@ import (
 
 // publishCommand sends a raw message. It checks nothing: garbage is what the exercises are about.
 type publishCommand struct {
-	Key       string            `required:"" help:"Routing key."`
-	Body      string            `help:"File with the body; - or nothing reads standard input."`
-	Header    map[string]string `mapsep:"none" help:"AMQP header, name=value; may be repeated."`
-	Exchange  string            `default:"banking.events" help:"Exchange; an empty one is the default exchange, whose keys are queue names."`
-	MessageID string            `help:"AMQP message_id property; the body's own id is not touched."`
+	Key       string      `required:"" help:"Routing key."`
+	Body      string      `help:"File with the body; - or nothing reads standard input."`
+	Header    headerFlags `mapsep:"none" help:"AMQP header, name=value; may be repeated."`
+	Exchange  string      `default:"banking.events" help:"Exchange; an empty one is the default exchange, whose keys are queue names."`
+	MessageID string      `help:"AMQP message_id property; the body's own id is not touched."`
 }
 
 func (c *publishCommand) Run(ctx context.Context, to *endpoints, out *output) error {
