@@ -100,6 +100,10 @@ func guarded[C any](ctx context.Context, run func(context.Context, C, *slog.Logg
 	return run(ctx, cfg, log)
 }
 
+// oneSignal is for how long the same signal again is the same one: timeout(1) and some supervisors send it to the process and to its
+// group, within a millisecond.
+const oneSignal = 500 * time.Millisecond
+
 // untilSignal gives a context that ends on the first SIGTERM or SIGINT. The second one exits at once, for those who
 // cannot wait for the grace.
 func untilSignal(log *slog.Logger) (_ context.Context, release func()) {
@@ -108,15 +112,21 @@ func untilSignal(log *slog.Logger) (_ context.Context, release func()) {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	released := make(chan struct{})
 	go func() {
+		var first os.Signal
+		var at time.Time
 		for {
 			select {
 			case <-released:
 				return
 			case s := <-signals:
+				if s == first && time.Since(at) < oneSignal {
+					continue
+				}
 				if ctx.Err() != nil {
 					log.Warn("second signal, exiting at once", "signal", s.String())
 					os.Exit(exitSignal + int(s.(syscall.Signal)))
 				}
+				first, at = s, time.Now()
 				log.Info("stopping", "signal", s.String())
 				cancel()
 			}
