@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -25,7 +26,7 @@ func TestEndpointsRoundTripAndEnvironmentWins(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := loadEndpoints(dir); err != nil || *got != saved {
+	if got, err := loadEndpoints(dir); err != nil || !reflect.DeepEqual(*got, saved) {
 		t.Errorf("loaded %+v, %v; want %+v", got, err, saved)
 	}
 	t.Setenv("ACCOUNT_URL", "http://elsewhere")
