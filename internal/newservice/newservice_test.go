@@ -9,6 +9,8 @@ import (
 
 	"example.com/banking/internal/newservice"
 	"example.com/banking/internal/testenv/servers"
+	"github.com/prometheus/prometheus/promql/parser"
+	"go.yaml.in/yaml/v4"
 )
 
 // What cannot be made is refused in words that say what is wrong and what to do, before anything is written.
@@ -133,6 +135,43 @@ func TestGeneratedFilesAreFinished(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Prometheus finds the service, and the alert that names it goes by the job under which it is scraped.
+func TestServiceIsScrapedAndWatched(t *testing.T) {
+	t.Parallel()
+	rendered, err := newservice.Render(inService(checkout(t))[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scraped struct {
+		Configs []struct {
+			Job string `yaml:"job_name"`
+		} `yaml:"scrape_configs"`
+	}
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr string
+				Annotations map[string]string
+			}
+		}
+	}
+	for path, into := range map[string]any{"fees.scrape.yml": &scraped, "fees.rules.yml": &rules} {
+		if err := yaml.Load(rendered["deploy/prometheus/services/"+path], into); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+	}
+	if len(scraped.Configs) != 1 || len(rules.Groups) != 1 || len(rules.Groups[0].Rules) != 1 {
+		t.Fatalf("scraped %+v, rules %+v", scraped, rules)
+	}
+	alert := rules.Groups[0].Rules[0]
+	if want := `up{job="` + scraped.Configs[0].Job + `"} == 0`; alert.Expr != want || alert.Annotations["runbook"] == "" {
+		t.Errorf("alert %+v, want it for %s, with a runbook", alert, want)
+	}
+	if _, err := parser.ParseExpr(alert.Expr); err != nil {
+		t.Error(err)
 	}
 }
 
