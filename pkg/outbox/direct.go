@@ -19,9 +19,9 @@ import (
 // broker has confirmed by then is deleted; whatever else happened (no confirm, a return, a refusal, a process that died) is the
 // relay's business again as soon as the hold is released or has run out. The relay alone counts attempts and sets rows aside.
 const (
-	// hold is how long a row that is published directly is left alone: what a message that was committed just before a crash
-	// has to wait for the relay of another process.
-	hold = 3 * time.Second
+	// defaultHold is how long a row that is published directly is left alone, and so what a message that was committed just before a
+	// crash has to wait for the relay of another process.
+	defaultHold = 3 * time.Second
 	// maxDirect bounds the messages that are published directly at once, and so the memory they take. What is beyond goes by the relay.
 	maxDirect = 4096
 	// gather is how long confirmed rows are collected before they are deleted together. A crash sends as many again.
@@ -58,8 +58,7 @@ func (q *Queued) Hold() *time.Duration {
 	if !q.direct {
 		return nil
 	}
-	d := hold
-	return &d
+	return &q.outbox.hold
 }
 
 // Keep notes the id that the row of a message got. Rows that are inserted by hand return id and message_id for this.
@@ -93,7 +92,7 @@ func (q *Queued) Committed() {
 // Prepare decides by which way messages go that are to be inserted by hand. The usual way is Queue.
 func (o *Outbox) Prepare(messages []Message) *Queued {
 	d := &o.direct
-	q := &Queued{outbox: o, messages: messages, deadline: time.Now().Add(hold)}
+	q := &Queued{outbox: o, messages: messages, deadline: time.Now().Add(o.hold)}
 	q.direct = len(messages) > 0 && d.open.Load() && d.inFlight.Load()+int64(len(messages)) <= maxDirect
 	return q
 }
@@ -170,7 +169,10 @@ func (o *Outbox) settleDirect(ctx context.Context) {
 		case <-o.direct.settle:
 		}
 		sleep(ctx, gather)
-		if err := o.settleNoted(ctx); err != nil {
+		settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.config.StopGrace)
+		err := o.settleNoted(settling)
+		cancel()
+		if err != nil {
 			failures++
 			o.pause(ctx, failures, err)
 			continue
@@ -189,8 +191,6 @@ func (o *Outbox) settleNoted(ctx context.Context) error {
 	if len(sent)+len(back) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(databaseTimeout, o.config.StopGrace))
-	defer cancel()
 	b := &pgx.Batch{} // one transaction
 	b.Queue(configureSQL)
 	if len(sent) > 0 {
@@ -209,7 +209,8 @@ func (o *Outbox) settleNoted(ctx context.Context) error {
 	return nil
 }
 
-// stopDirect closes the direct way and waits for what is under way, until ctx ends.
+// stopDirect closes the direct way and waits for what is under way for half of the StopGrace; the other half is for settling it, until
+// ctx ends.
 func (o *Outbox) stopDirect(ctx context.Context) {
 	d := &o.direct
 	d.mu.Lock()
@@ -221,9 +222,11 @@ func (o *Outbox) stopDirect(ctx context.Context) {
 		d.running.Wait() // each ends with its hold
 		close(idle)
 	}()
+	grace := time.NewTimer(o.config.StopGrace / 2)
+	defer grace.Stop()
 	select {
 	case <-idle:
-	case <-ctx.Done():
+	case <-grace.C:
 	}
 	if err := o.settleNoted(ctx); err != nil {
 		o.config.Logger.LogAttrs(ctx, slog.LevelInfo, "sent messages are left in the outbox and will be sent again", slog.Any("error", err))

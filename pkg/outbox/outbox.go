@@ -51,6 +51,7 @@ type Outbox struct {
 	frontier frontier
 	wake     chan struct{}
 	direct   direct
+	hold     time.Duration // see defaultHold
 	// solo is held shared while rows are published together and exclusively while one is published alone: publishers may
 	// share a channel, and a channel exception must be about the only message that was on it.
 	solo sync.RWMutex
@@ -75,6 +76,7 @@ func New(config Config) *Outbox {
 		metrics: newMetrics(config.Registerer),
 		// One place is enough: a signal says "look", and who looks sees everything that was committed before.
 		wake:   make(chan struct{}, 1),
+		hold:   defaultHold,
 		direct: direct{settle: make(chan struct{}, 1)},
 	}
 }
