@@ -38,7 +38,8 @@ type intake struct {
 // asking is a request on its way into the database.
 type asking struct {
 	accepted
-	stored bool // false: its key had been used before
+	ctx    context.Context // the request's trace; its end does not end what is stored for others as well
+	stored bool            // false: its key had been used before
 	err    error
 	done   chan struct{}
 }
@@ -49,8 +50,8 @@ var errKeyReused = errors.New("the idempotency key was used for another transfer
 // accept stores a new transfer and the message that starts it, which is on its way when it returns. If the key had been used for the
 // same transfer before, nothing is stored and the transfer of that time is returned as it is now; for another one, errKeyReused is.
 func (i *intake) accept(ctx context.Context, a accepted) (t transfer, replayed bool, err error) {
-	request := &asking{accepted: a, done: make(chan struct{})}
-	i.enter(ctx, request)
+	request := &asking{accepted: a, ctx: context.WithoutCancel(ctx), done: make(chan struct{})}
+	i.enter(request)
 	select {
 	case <-request.done:
 	case <-ctx.Done():
@@ -71,18 +72,18 @@ func (i *intake) accept(ctx context.Context, a accepted) (t transfer, replayed b
 	}, false, nil
 }
 
-func (i *intake) enter(ctx context.Context, request *asking) {
+func (i *intake) enter(request *asking) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.waiting = append(i.waiting, request)
 	if i.atWork < intakeAtOnce {
 		i.atWork++
-		go i.work(context.WithoutCancel(ctx))
+		go i.work()
 	}
 }
 
 // work stores what waits, until nothing does.
-func (i *intake) work(ctx context.Context) {
+func (i *intake) work() {
 	for {
 		i.mu.Lock()
 		n := min(len(i.waiting), intakeBatch)
@@ -95,7 +96,7 @@ func (i *intake) work(ctx context.Context) {
 		if n == 0 {
 			return
 		}
-		i.storeAll(ctx, requests)
+		i.storeAll(requests[0].ctx, requests)
 	}
 }
 
