@@ -169,16 +169,22 @@ func (o *Outbox) settleDirect(ctx context.Context) {
 		case <-o.direct.settle:
 		}
 		sleep(ctx, gather)
-		settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.config.StopGrace)
-		err := o.settleNoted(settling)
-		cancel()
-		if err != nil {
+		if err := o.settleSoon(ctx); err != nil {
 			failures++
 			o.pause(ctx, failures, err)
 			continue
 		}
 		failures = 0
 	}
+}
+
+// settleSoon gives up on a database that hangs, and soon when ctx ends.
+func (o *Outbox) settleSoon(ctx context.Context) error {
+	ctx, end := outlive(ctx, o.config.StopGrace/2)
+	defer end()
+	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
+	defer cancel()
+	return o.settleNoted(ctx)
 }
 
 // settleNoted carries out what is noted. After an error it is noted again.

@@ -137,23 +137,21 @@ func TestWhatIsNotConfirmedGoesByTheRelay(t *testing.T) {
 func TestTheDirectWayClosesWithTheBroker(t *testing.T) {
 	t.Parallel()
 	b := &broker{}
-	o := startOpen(t, Config{Pool: newPool(t), Publisher: b})
+	o := startOpen(t, Config{Pool: newPool(t), Publisher: b, Poll: 20 * time.Millisecond})
 	b.set(func(batch []messaging.Publishing) ([]messaging.Outcome, error) {
 		return make([]messaging.Outcome, len(batch)), errNotConnected
 	})
 	commit(t, o, newMessage(t, "lost")).Committed()
 	eventually(t, "the direct way is closed", func() bool { return !o.direct.open.Load() })
 	q := commit(t, o, newMessage(t, "next"))
-	if n := rowCount(t, o.config.Pool, "message_id = 'next' and next_attempt_at is null"); q.Hold() != nil || n != 1 {
+	// The relay may have tried it meanwhile, and postponed it.
+	if n := rowCount(t, o.config.Pool, "message_id = 'next' and (next_attempt_at is null or last_error is not null)"); q.Hold() != nil || n != 1 {
 		t.Errorf("held for %v, %d rows are the relay's", q.Hold(), n)
 	}
 	b.set(nil)
-	eventually(t, "the row is released", func() bool { return rowCount(t, o.config.Pool, "next_attempt_at is not null") == 0 })
 	q.Committed()
 	awaitEmpty(t, o.config.Pool)
-	if !o.direct.open.Load() {
-		t.Error("it does not open again")
-	}
+	eventually(t, "it is open again", o.direct.open.Load)
 }
 
 // What is being published directly at the stop has time to be confirmed, and is deleted.
