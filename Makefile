@@ -19,6 +19,11 @@ TEST_FLAGS    ?=
 FUZZTIME      ?= 1m
 FUZZ          := go test -run '^$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 100x
 
+# One run of all scenarios takes about 20 minutes; a result that is to be kept needs three.
+RUNS          ?= 1
+PEERS         ?=
+BENCH         ?=
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -62,6 +67,10 @@ test-compose: ## Start the Docker composition and check it; needs a container en
 test-rabbitmq4: install-race ## Run the tests on RabbitMQ 4 and PostgreSQL 17; needs a container engine or given servers
 	test/rabbitmq4/run.sh
 
+.PHONY: bench
+bench: install ## Measure the bank on private servers: RUNS=3, PEERS=folder with run.sh, BENCH='scenario --flag ...'
+	go run ./test/bench --runs $(RUNS) $(if $(PEERS),--peers $(PEERS)) $(BENCH)
+
 .PHONY: build
 build: check-go ## Build bank and the services into bin/
 	@mkdir -p $(BIN)
@@ -79,7 +88,7 @@ lint-go: ## gofmt, go vet, staticcheck
 
 .PHONY: lint-sh
 lint-sh: ## shellcheck, where it is installed
-	@if command -v shellcheck >/dev/null; then shellcheck deploy/*.sh deploy/*/*.sh test/*/*.sh .ci/run; \
+	@if command -v shellcheck >/dev/null; then shellcheck deploy/*.sh deploy/*/*.sh test/*/*.sh test/bench/peers/*/*.sh .ci/run; \
 	else echo "shellcheck is not installed: shell scripts are not checked"; fi
 
 .PHONY: vuln

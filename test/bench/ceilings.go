@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"embed"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -118,9 +118,8 @@ type ceilingDatabase struct {
 // newCeilingDatabase makes a database of its own on a server, and lays the scripts out in dir.
 func newCeilingDatabase(ctx context.Context, adminURL, dir, pgbench string) (ceilingDatabase, error) {
 	const name = "ceiling"
-	d := ceilingDatabase{pgbench: pgbench, dir: filepath.Join(dir, "ceilings")}
-	var err error
-	if d.config, err = pgx.ParseConfig(adminURL); err != nil {
+	d, err := newCeilingScripts(adminURL, dir, pgbench)
+	if err != nil {
 		return d, err
 	}
 	conn, err := pgx.ConnectConfig(ctx, d.config)
@@ -132,7 +131,29 @@ func newCeilingDatabase(ctx context.Context, adminURL, dir, pgbench string) (cei
 		return d, fmt.Errorf("database for the ceilings: %w", err)
 	}
 	d.config.Database = name
+	return d, nil
+}
+
+// newCeilingScripts lays the scripts out in dir, to be run on a database that is there.
+func newCeilingScripts(url, dir, pgbench string) (d ceilingDatabase, err error) {
+	d = ceilingDatabase{pgbench: pgbench, dir: filepath.Join(dir, "ceilings")}
+	if d.config, err = pgx.ParseConfig(url); err != nil {
+		return d, err
+	}
 	return d, os.CopyFS(dir, ceilingScripts)
+}
+
+// statements are those of a script one by one: vacuum refuses to run beside others. Each ends with a line's last character.
+func statements(script string) (all []string) {
+	open := false // within a function's body
+	for line := range strings.Lines(script) {
+		if len(all) == 0 || !open && strings.HasSuffix(strings.TrimSpace(all[len(all)-1]), ";") {
+			all = append(all, "")
+		}
+		all[len(all)-1] += line
+		open = open != (strings.Count(line, "$$")%2 == 1)
+	}
+	return all
 }
 
 // run makes the tables anew and runs a script on them. It returns the script's runs per second, and how many there were.
@@ -146,8 +167,8 @@ func (d ceilingDatabase) run(ctx context.Context, c ceiling, args ...string) (pe
 		return 0, 0, err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	for _, statement := range bytes.SplitAfter(schema, []byte(";\n")) { // vacuum refuses to run beside others
-		if _, err := conn.Exec(ctx, string(statement)); err != nil {
+	for _, statement := range statements(string(schema)) {
+		if _, err := conn.Exec(ctx, statement); err != nil {
 			return 0, 0, fmt.Errorf("tables for the ceilings: %w", err)
 		}
 	}

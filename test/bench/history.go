@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -61,6 +62,11 @@ from generate_series(1, $1::int) i`
 
 // write writes it all. The databases are two, so it is not one transaction: after an error the bank is of no use.
 func (h history) write(ctx context.Context, account, transfer *pgxpool.Pool) error {
+	for _, pool := range []*pgxpool.Pool{account, transfer} {
+		if err := h.writeInbox(ctx, pool); err != nil {
+			return fmt.Errorf("write the inbox: %w", err)
+		}
+	}
 	first := h.until.UnixMilli() - int64(h.transfers)
 	for _, part := range []struct {
 		pool *pgxpool.Pool
@@ -77,11 +83,6 @@ func (h history) write(ctx context.Context, account, transfer *pgxpool.Pool) err
 			return fmt.Errorf("write the history: %w", err)
 		}
 	}
-	for _, pool := range []*pgxpool.Pool{account, transfer} {
-		if err := h.writeInbox(ctx, pool); err != nil {
-			return fmt.Errorf("write the inbox: %w", err)
-		}
-	}
 	return nil
 }
 
@@ -92,7 +93,7 @@ func (h history) writeInbox(ctx context.Context, pool *pgxpool.Pool) error {
 		return err
 	}
 	if len(consumers) == 0 {
-		return fmt.Errorf("it is empty: no message has been handled yet, so the names of its consumers are not known")
+		return errors.New("it is empty: no message has been handled yet, so the names of its consumers are not known")
 	}
 	for _, consumer := range consumers {
 		if _, err := pool.Exec(ctx, historyInbox, h.inbox/len(consumers), consumer, h.until); err != nil {

@@ -27,7 +27,7 @@ start_services() {
 	HTTP_ADDR=127.0.0.1:${ports[1]} DATABASE_URL=$database/transfer "$BUILD/transfer" </dev/null >"$LOG.transfer" 2>&1 9>&- &
 	TRANSFER_PID=$!
 	PIDS+=($!)
-	until "$BUILD/client" ready "$ACCOUNT_URL" "$TRANSFER_URL"; do
+	until "$BUILD/client" ready "$ACCOUNT_URL" "$TRANSFER_URL" 2>/dev/null; do
 		alive
 		sleep 0.1
 	done
