@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/binary"
@@ -12,6 +13,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 
 	"example.com/banking/internal/testenv/servers"
 )
@@ -78,7 +81,21 @@ func (b *bench) measureSlowDisk(ctx context.Context, s *system, postgres, broker
 	if err != nil {
 		return err
 	}
-	if err := broker.set(slower); err != nil {
+	var fastConfirm, slowConfirm time.Duration
+	err = s.withChannel(func(ch *amqp.Channel) (err error) {
+		if fastConfirm, err = confirmTime(ctx, ch); err != nil {
+			return err
+		}
+		if err := broker.set(slower); err != nil {
+			return err
+		}
+		slowConfirm, err = confirmTime(ctx, ch)
+		return err
+	})
+	if err == nil && slowConfirm-fastConfirm < slower*9/10 {
+		err = fmt.Errorf("a confirm takes %s instead of %s: RabbitMQ does not notice the slower disk", slowConfirm, fastConfirm)
+	}
+	if err != nil {
 		return err
 	}
 	both, err := on(slower)()
@@ -87,6 +104,8 @@ func (b *bench) measureSlowDisk(ctx context.Context, s *system, postgres, broker
 	}
 	found.add("one commit, fast disk", inMilliseconds(fastCommit), "ms")
 	found.add("one commit, slow disk", inMilliseconds(slowCommit), "ms")
+	found.add("one confirm, fast disk", inMilliseconds(fastConfirm), "ms")
+	found.add("one confirm, slow disk", inMilliseconds(slowConfirm), "ms")
 	found.add("fast disk", fast, "/s")
 	found.add("PostgreSQL's disk slow", slow, "/s")
 	found.add("RabbitMQ's as well", both, "/s")
@@ -104,11 +123,45 @@ func (s *system) commitTime(ctx context.Context) (time.Duration, error) {
 	if method != "fdatasync" && method != "fsync" {
 		return 0, missing(fmt.Sprintf("PostgreSQL flushes its log by %s here, which the library does not slow down", method))
 	}
+	return medianTime(func() error {
+		// A message that needs the log flushed, and nothing else: no table is touched.
+		_, err := s.pools["account"].Exec(ctx, "select pg_logical_emit_message(true, 'bench', 'x')")
+		return err
+	})
+}
+
+// confirmTime is the median time until a quorum queue has one message on disk.
+func confirmTime(ctx context.Context, ch *amqp.Channel) (median time.Duration, err error) {
+	queue, err := ch.QueueDeclare("bench-confirm", true, false, false, false, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeQuorum})
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		_, failed := ch.QueueDelete(queue.Name, false, false, false)
+		err = errors.Join(err, failed)
+	}()
+	if err := ch.Confirm(false); err != nil {
+		return 0, err
+	}
+	return medianTime(func() error {
+		message := amqp.Publishing{Body: []byte("x"), DeliveryMode: amqp.Persistent}
+		confirm, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", queue.Name, true, false, message)
+		if err != nil {
+			return err
+		}
+		if ok, err := confirm.WaitContext(ctx); err != nil || !ok {
+			return fmt.Errorf("confirmed: %v: %w", ok, cmp.Or(err, errors.New("the broker refused the message")))
+		}
+		return nil
+	})
+}
+
+// medianTime is how long something takes that is done many times, one after another.
+func medianTime(do func() error) (time.Duration, error) {
 	var took []time.Duration
 	for range 101 {
 		began := time.Now()
-		// A message that needs the log flushed, and nothing else: no table is touched.
-		if _, err := s.pools["account"].Exec(ctx, "select pg_logical_emit_message(true, 'bench', 'x')"); err != nil {
+		if err := do(); err != nil {
 			return 0, err
 		}
 		took = append(took, time.Since(began))
