@@ -65,7 +65,7 @@ func (s *system) measureCeilings(ctx context.Context, b *bench, pgbench string, 
 	if err != nil {
 		return err
 	}
-	bank, err := m.rate(ctx, b.Transfers)
+	bank, err := m.pace(ctx, b.Transfers)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (s *system) measureCeilings(ctx context.Context, b *bench, pgbench string, 
 	if err != nil {
 		return err
 	}
-	found.add("the bank", bank, "/s")
+	found.addPace("the bank", bank)
 	for _, c := range ceilingList {
 		before, err := measure()
 		if err != nil {
@@ -102,7 +102,7 @@ func (s *system) measureCeilings(ctx context.Context, b *bench, pgbench string, 
 		found.add(c.name, rate*c.transfers, "/s")
 		found.add(c.name+": CPU of PostgreSQL per transfer", after.since(before).cpu[partPostgres]/(runs*c.transfers)*1000, "ms")
 		if c.name == fiftyName {
-			found.add("share of the database-only ceiling", bank/(rate*c.transfers), "")
+			found.add("share of the database-only ceiling", bank.rate/(rate*c.transfers), "")
 		}
 	}
 	return nil

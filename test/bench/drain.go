@@ -23,7 +23,7 @@ var drain = scenario{
 			if err != nil {
 				return err
 			}
-			before, err := m.rate(ctx, b.Transfers)
+			before, err := m.pace(ctx, b.Transfers)
 			if err != nil {
 				return err
 			}
@@ -46,12 +46,12 @@ var drain = scenario{
 				}
 				rate := float64(b.Drain) / last.Sub(began).Seconds()
 				found.add("waiting messages", float64(b.Drain), "")
-				found.add("sustained before", before, "/s")
+				found.addPace("sustained before", before)
 				found.add("drained", rate, "/s")
 				if b.Drain < 100_000 {
-					found.add(fmt.Sprintf("ratio with %d messages, less than the target's", b.Drain), rate/before, "")
+					found.add(fmt.Sprintf("ratio with %d messages, less than the target's", b.Drain), rate/before.rate, "")
 				} else {
-					found.add("ratio", rate/before, "")
+					found.add("ratio", rate/before.rate, "")
 				}
 				return readings.report(&found)
 			})

@@ -26,11 +26,12 @@ var failing = scenario{
 				n := b.Transfers / 2
 				clean := 0.0
 				alone, amid, err := takeTurns(
-					func() (float64, error) {
-						clean, err = m.rate(ctx, n)
-						return clean, err
+					func() (pace, error) {
+						p, err := m.pace(ctx, n)
+						clean = p.rate
+						return p, err
 					},
-					func() (float64, error) {
+					func() (pace, error) {
 						bad := badAmong(n)
 						parked += int64(bad)
 						return m.amidFailures(ctx, ch, n, bad, clean, int(parked))
@@ -39,10 +40,10 @@ var failing = scenario{
 				if err != nil {
 					return err
 				}
-				found.add("without failures", alone, "/s")
-				found.add("with failures", amid, "/s")
+				found.addPace("without failures", alone)
+				found.addPace("with failures", amid)
 				found.add("messages that failed, three times each", float64(parked), "")
-				found.add("ratio", amid/alone, "")
+				found.add("ratio", amid.rate/alone.rate, "")
 				return nil
 			})
 		})
@@ -55,15 +56,15 @@ func badAmong(n int) int { return 2 * n / 9 }
 
 // amidFailures measures n transfers while that many bad messages come in, spread over the time that the transfers take at the given rate. It
 // returns when all that are to be given up, those of earlier turns included, have been.
-func (m *market) amidFailures(ctx context.Context, ch *amqp.Channel, n, bad int, rate float64, parked int) (float64, error) {
+func (m *market) amidFailures(ctx context.Context, ch *amqp.Channel, n, bad int, rate float64, parked int) (pace, error) {
 	published := make(chan error, 1)
 	go func() { published <- publishBad(ctx, ch, bad, time.Duration(float64(n)/rate*float64(time.Second))) }()
-	got, err := m.rate(ctx, n)
+	got, err := m.pace(ctx, n)
 	if failed := <-published; err == nil {
 		err = failed
 	}
 	if err != nil {
-		return 0, err
+		return got, err
 	}
 	giveUp, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()

@@ -16,18 +16,13 @@ var growth = scenario{
 			if err != nil {
 				return err
 			}
-			twice := func() (float64, error) {
+			rested := func() (pace, error) {
 				if err := s.vacuum(ctx); err != nil {
-					return 0, err
+					return pace{}, err
 				}
-				first, err := m.rate(ctx, b.Transfers/2)
-				if err != nil {
-					return 0, err
-				}
-				second, err := m.rate(ctx, b.Transfers/2)
-				return overall(first, second), err
+				return m.pace(ctx, b.Transfers)
 			}
-			empty, err := twice()
+			empty, err := rested()
 			if err != nil {
 				return err
 			}
@@ -37,7 +32,7 @@ var growth = scenario{
 				return err
 			}
 			b.say("wrote the history in %s", time.Since(began).Round(time.Second))
-			grown, err := twice()
+			grown, err := rested()
 			if err != nil {
 				return err
 			}
@@ -47,9 +42,9 @@ var growth = scenario{
 			}
 			found.add("transfers in the tables", float64(h.transfers), "")
 			found.add("rows in each inbox", float64(h.inbox), "")
-			found.add("empty", empty, "/s")
-			found.add("grown", grown, "/s")
-			found.add(ratio, grown/empty, "")
+			found.addPace("empty", empty)
+			found.addPace("grown", grown)
+			found.add(ratio, grown.rate/empty.rate, "")
 			return nil
 		})
 		return found, err

@@ -24,6 +24,10 @@ func TestStatistics(t *testing.T) {
 	if r := overall(100, 50); math.Abs(r-200.0/3) > 1e-9 {
 		t.Errorf("overall %v, want 66.67", r)
 	}
+	p := together(pace{rate: 100, cpu: 1, others: 0.2}, pace{rate: 50, cpu: 3, others: 0.4})
+	if math.Abs(p.rate-200.0/3) > 1e-9 || p.cpu != 2 || math.Abs(p.others-0.3) > 1e-9 {
+		t.Errorf("together %+v", p)
+	}
 	for want, readings := range map[float64][]float64{1: {10, 8, 10}, 2: {5, 4, 10, 7}, 0.5: {10, 5, 1}} {
 		if r := rise(readings); r != want {
 			t.Errorf("%v rise by %v, want %v", readings, r, want)

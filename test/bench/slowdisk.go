@@ -69,12 +69,12 @@ func (b *bench) measureSlowDisk(ctx context.Context, s *system, postgres, broker
 	if slowCommit-fastCommit < slower*9/10 {
 		return fmt.Errorf("a commit takes %s instead of %s: PostgreSQL does not notice the slower disk", slowCommit, fastCommit)
 	}
-	on := func(delay time.Duration) func() (float64, error) {
-		return func() (float64, error) {
+	on := func(delay time.Duration) func() (pace, error) {
+		return func() (pace, error) {
 			if err := postgres.set(delay); err != nil {
-				return 0, err
+				return pace{}, err
 			}
-			return m.rate(ctx, b.Transfers/2)
+			return m.pace(ctx, b.Transfers/2)
 		}
 	}
 	fast, slow, err := takeTurns(on(0), on(slower))
@@ -106,11 +106,11 @@ func (b *bench) measureSlowDisk(ctx context.Context, s *system, postgres, broker
 	found.add("one commit, slow disk", inMilliseconds(slowCommit), "ms")
 	found.add("one confirm, fast disk", inMilliseconds(fastConfirm), "ms")
 	found.add("one confirm, slow disk", inMilliseconds(slowConfirm), "ms")
-	found.add("fast disk", fast, "/s")
-	found.add("PostgreSQL's disk slow", slow, "/s")
-	found.add("RabbitMQ's as well", both, "/s")
-	found.add("ratio", slow/fast, "")
-	found.add("ratio with RabbitMQ's as well", both/fast, "")
+	found.addPace("fast disk", fast)
+	found.addPace("PostgreSQL's disk slow", slow)
+	found.addPace("RabbitMQ's as well", both)
+	found.add("ratio", slow.rate/fast.rate, "")
+	found.add("ratio with RabbitMQ's as well", both.rate/fast.rate, "")
 	return errors.Join(postgres.set(0), broker.set(0)) // bank verify need not wait for it
 }
 

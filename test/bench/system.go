@@ -200,3 +200,21 @@ func (s *system) verify(ctx context.Context, quarantined int64) error {
 	}
 	return nil
 }
+
+// withSystem runs do on a new system, verifies it, and stops it.
+func (b *bench) withSystem(ctx context.Context, do func(*system) error) error {
+	return b.withSystemOn(ctx, servers.Config{}, func(s *system) (int64, error) { return 0, do(s) })
+}
+
+// withSystemOn does the same on servers that are configured so; do says how many messages have been given up.
+func (b *bench) withSystemOn(ctx context.Context, cfg servers.Config, do func(*system) (quarantined int64, err error)) error {
+	s, err := b.startSystem(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	quarantined, err := do(s)
+	if err == nil {
+		err = s.verify(ctx, quarantined)
+	}
+	return errors.Join(err, s.stop())
+}
