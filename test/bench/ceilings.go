@@ -44,8 +44,9 @@ const fiftyName = "fifty in a transaction"
 
 var ceilings = scenario{
 	name: "ceilings",
-	about: fmt.Sprintf("What PostgreSQL can do when nothing else is there: the SQL of a transfer in nine transactions by pgbench, with %d clients for %s each, on the server that has just "+
-		"served the sustained load, its services stopped. The share is that load's rate of the ceiling with fifty transfers in a transaction.", ceilingClients, ceilingTime),
+	about: fmt.Sprintf("What PostgreSQL can do when nothing else is there: the SQL of a transfer in nine transactions by pgbench, with %d "+
+		"clients for %s each, on the server that has just served the sustained load, its services stopped. The share is that load's rate of the "+
+		"ceiling with fifty transfers in a transaction.", ceilingClients, ceilingTime),
 	run: func(ctx context.Context, b *bench) (found result, err error) {
 		pgbench := servers.FindPostgres("pgbench")
 		if pgbench == "" {
@@ -176,14 +177,16 @@ func (d ceilingDatabase) run(ctx context.Context, c ceiling, args ...string) (pe
 		return 0, 0, err
 	}
 	cmd := exec.CommandContext(ctx, d.pgbench, append(args, "-n", "-M", "prepared", "-f", filepath.Join(d.dir, c.script), d.config.Database)...)
-	cmd.Env = append(os.Environ(), "PGHOST="+d.config.Host, fmt.Sprintf("PGPORT=%d", d.config.Port), "PGUSER="+d.config.User, "PGPASSWORD="+d.config.Password)
+	cmd.Env = append(os.Environ(), "PGHOST="+d.config.Host, fmt.Sprintf("PGPORT=%d", d.config.Port), "PGUSER="+d.config.User,
+		"PGPASSWORD="+d.config.Password)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return 0, 0, fmt.Errorf("pgbench: %w\n%s", err, out)
 	}
 	// What an ended session has used is counted with its server only once that has noticed.
 	if err := await(ctx, 20*time.Millisecond, "pgbench's sessions to end", func() (ended bool, err error) {
-		err = conn.QueryRow(ctx, "select count(*) = 1 from pg_stat_activity where datname = current_database() and backend_type = 'client backend'").Scan(&ended)
+		err = conn.QueryRow(ctx, `select count(*) = 1 from pg_stat_activity
+			where datname = current_database() and backend_type = 'client backend'`).Scan(&ended)
 		return ended, err
 	}); err != nil {
 		return 0, 0, err

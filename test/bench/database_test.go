@@ -124,7 +124,8 @@ func TestPeerTables(t *testing.T) {
 		t.Errorf("the seeded bank: %+v", report)
 	}
 	var known bool
-	err := account.QueryRow(t.Context(), "select exists (select from bench_accounts where id = $1 and balance = seeded)", "00000000-0000-7000-8000-0000000003e8").Scan(&known)
+	err := account.QueryRow(t.Context(), "select exists (select from bench_accounts where id = $1 and balance = seeded)",
+		"00000000-0000-7000-8000-0000000003e8").Scan(&known)
 	if err != nil || !known {
 		t.Errorf("the client's last account is not there: %v", err)
 	}

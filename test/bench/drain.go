@@ -15,8 +15,8 @@ import (
 
 var drain = scenario{
 	name: "drain",
-	about: "Account is away while transfers go on being accepted. Then it comes back to a queue full of requests: the rate from its start to the last COMPLETED, against the sustained " +
-		"rate measured just before, and what the services hold in memory meanwhile.",
+	about: "Account is away while transfers go on being accepted. Then it comes back to a queue full of requests: the rate from its start to the " +
+		"last COMPLETED, against the sustained rate measured just before, and what the services hold in memory meanwhile.",
 	run: func(ctx context.Context, b *bench) (found result, err error) {
 		err = b.withSystem(ctx, func(s *system) error {
 			m, err := b.openMarket(ctx, s)

@@ -14,8 +14,8 @@ import (
 
 var failing = scenario{
 	name: "failing",
-	about: "The sustained load in four turns on one system: alone, and with every tenth message in transfer's queue about a transfer that nobody knows. " +
-		"Such a message fails, waits 5 s on the lap, and fails again, three times, until it is given up. The rate is that of the good ones.",
+	about: "The sustained load in four turns on one system: alone, and with every tenth message in transfer's queue about a transfer that " +
+		"nobody knows. Such a message fails, waits 5 s on the lap, and fails again, three times, until it is given up. The rate is that of the good ones.",
 	run: func(ctx context.Context, b *bench) (found result, err error) {
 		err = b.withSystemOn(ctx, servers.Config{}, func(s *system) (parked int64, err error) {
 			m, err := b.openMarket(ctx, s)
@@ -90,7 +90,8 @@ func publishBad(ctx context.Context, ch *amqp.Channel, bad int, over time.Durati
 			due = int(float64(bad) * float64(passed) / float64(over))
 		}
 		for ; sent < due; sent++ {
-			body := fmt.Appendf(nil, `{"messageId":%q,"type":%q,"data":{"transferId":%q}}`, uuid.NewString(), contract.AccountDebited, uuid.NewString())
+			body := fmt.Appendf(nil, `{"messageId":%q,"type":%q,"data":{"transferId":%q}}`,
+				uuid.NewString(), contract.AccountDebited, uuid.NewString())
 			err := ch.PublishWithContext(ctx, contract.EventsExchange, contract.RoutingKey(contract.AccountDebited), false, false,
 				amqp.Publishing{Body: body, DeliveryMode: amqp.Persistent})
 			if err != nil {

@@ -8,8 +8,8 @@ import (
 
 var growth = scenario{
 	name: "growth",
-	about: "The sustained load on an empty bank; then on the same one with many ended transfers in its tables, and an inbox in each service that is longer still. " +
-		"The history is written by SQL, as the services would have left it, and vacuumed on both sides.",
+	about: "The sustained load on an empty bank; then on the same one with many ended transfers in its tables, and an inbox in each service that " +
+		"is longer still. The history is written by SQL, as the services would have left it, and vacuumed on both sides.",
 	run: func(ctx context.Context, b *bench) (found result, err error) {
 		err = b.withSystem(ctx, func(s *system) error {
 			m, err := b.openMarket(ctx, s)
@@ -27,7 +27,9 @@ var growth = scenario{
 				return err
 			}
 			began := time.Now()
-			h := history{transfers: roundUp(b.Grown, len(m.load.Accounts)), inbox: b.GrownInbox, accounts: m.load.Accounts, until: began.Add(-time.Hour)}
+			h := history{
+				transfers: roundUp(b.Grown, len(m.load.Accounts)), inbox: b.GrownInbox, accounts: m.load.Accounts, until: began.Add(-time.Hour),
+			}
 			if err := h.write(ctx, s.pools["account"], s.pools["transfer"]); err != nil {
 				return err
 			}

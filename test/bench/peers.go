@@ -27,8 +27,10 @@ const ourPeer = "bank"
 
 var peers = scenario{
 	name: "peers",
-	about: "The bank beside the same saga on other people's libraries, in turns on one broker and one PostgreSQL, by run.sh of the folder that --peers names. That script measures, compares every " +
-		"balance with the transfers, and counts no run that does not add up. The others make their transfers inside the service and use classic queues; the bank is asked over HTTP and uses quorum queues.",
+	about: "The bank beside the same saga on other people's libraries, in turns on one broker and one PostgreSQL, by run.sh of the folder that " +
+		"--peers names. That script measures, compares every balance with the transfers, and counts no run that does not add up. The others make " +
+		"their transfers inside the service and use classic queues; the bank is asked over HTTP, by a client that counts among the others who " +
+		"use the machine, and uses quorum queues.",
 	run: func(ctx context.Context, b *bench) (found result, err error) {
 		if b.Peers == "" {
 			return found, missing("no --peers folder was given")
@@ -99,7 +101,8 @@ func newPeerRun(ctx context.Context, s *servers.Servers, b *bench, dir string) (
 	_, broker, _ := strings.Cut(s.AMQPURL("guest", "guest", "/"), "@")
 	broker, _, _ = strings.Cut(broker, "/")
 	path := strings.Join([]string{programs, filepath.Dir(servers.FindPostgres("initdb")), os.Getenv("PATH")}, string(filepath.ListSeparator))
-	r.env = append(os.Environ(), "PATH="+path, "AMQP_HOST="+broker, "OUT="+r.out, fmt.Sprintf("PGPORT=%d", port), "PGDIR="+filepath.Join(dir, "postgres"))
+	r.env = append(os.Environ(), "PATH="+path, "AMQP_HOST="+broker, "OUT="+r.out,
+		fmt.Sprintf("PGPORT=%d", port), "PGDIR="+filepath.Join(dir, "postgres"))
 	return r, nil
 }
 

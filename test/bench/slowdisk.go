@@ -24,8 +24,8 @@ const slower = time.Millisecond
 
 var slowDisk = scenario{
 	name: "slowdisk",
-	about: fmt.Sprintf("The sustained load in five turns on one system: on the disk as it is, and with %s added to every fsync and fdatasync of PostgreSQL; last with RabbitMQ's slowed down "+
-		"too. A library in front of both servers' disk does that, and is there in every turn.", slower),
+	about: fmt.Sprintf("The sustained load in five turns on one system: on the disk as it is, and with %s added to every fsync and fdatasync of "+
+		"PostgreSQL; last with RabbitMQ's slowed down too. A library in front of both servers' disk does that, and is there in every turn.", slower),
 	run: func(ctx context.Context, b *bench) (found result, err error) {
 		dir, err := publicFolder()
 		if err != nil {
@@ -183,7 +183,8 @@ func buildSlowSync(ctx context.Context, dir string) (string, error) {
 	if err := os.WriteFile(source, slowSyncSource, 0o644); err != nil {
 		return "", err
 	}
-	if out, err := exec.CommandContext(ctx, compiler, "-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o", library, source, "-ldl").CombinedOutput(); err != nil {
+	compile := exec.CommandContext(ctx, compiler, "-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o", library, source, "-ldl")
+	if out, err := compile.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile the library that slows the disk down: %w\n%s", err, out)
 	}
 	return library, nil

@@ -11,8 +11,8 @@ const starts = 10
 
 var startUp = scenario{
 	name: "startup",
-	about: fmt.Sprintf("From the start of the process to the first 200 of /readyz, with database and broker up: the first time, when the tables have to be made, and the median and "+
-		"the longest of %d starts after it.", starts),
+	about: fmt.Sprintf("From the start of the process to the first 200 of /readyz, with database and broker up: the first time, when the tables have "+
+		"to be made, and the median and the longest of %d starts after it.", starts),
 	run: func(ctx context.Context, b *bench) (found result, err error) {
 		err = b.withSystem(ctx, func(s *system) error {
 			for i, name := range serviceNames {

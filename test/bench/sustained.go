@@ -9,8 +9,9 @@ const (
 )
 
 var sustained = scenario{
-	name:  "sustained",
-	about: "The sustained load. The clock runs from the first request to the last COMPLETED. CPU time is that of every process of the bank, its servers included.",
+	name: "sustained",
+	about: "The sustained load. The clock runs from the first request to the last COMPLETED. CPU time is that of every process of the bank, its " +
+		"servers included.",
 	run: func(ctx context.Context, b *bench) (found result, err error) {
 		err = b.withSystem(ctx, func(s *system) error {
 			m, err := b.openMarket(ctx, s)

@@ -90,8 +90,9 @@ func publicFolder() (string, error) {
 // describe says which servers these are, and how durable.
 func (s *system) describe(ctx context.Context) (string, error) {
 	var postgres, settings string
-	err := s.pools["account"].QueryRow(ctx, `select current_setting('server_version'), (select string_agg(name || ' ' || current_setting(name), ', ' order by name)
-		from unnest(array['fsync', 'synchronous_commit', 'wal_sync_method', 'shared_buffers']) name)`).Scan(&postgres, &settings)
+	err := s.pools["account"].QueryRow(ctx, `
+select current_setting('server_version'), string_agg(name || ' ' || current_setting(name), ', ' order by name)
+from unnest(array['fsync', 'synchronous_commit', 'wal_sync_method', 'shared_buffers']) name`).Scan(&postgres, &settings)
 	if err != nil {
 		return "", err
 	}
