@@ -46,6 +46,10 @@ demo: install build ## Start everything, take a guided tour that checks itself, 
 test: install-test ## Run all tests with the race detector, on private servers
 	go run ./internal/testenv/hold go test -race -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
 
+.PHONY: bench
+bench: install ## Measure the bank on private servers: RUNS=3, PEERS=folder with run.sh, BENCH='scenario --flag ...'
+	go run ./test/bench --runs $(RUNS) $(if $(PEERS),--peers $(PEERS)) $(BENCH)
+
 .PHONY: fuzz
 fuzz: check-go ## Try hostile bodies and headers, each for FUZZTIME (1m)
 	$(FUZZ) -fuzz '^FuzzDecode$$' ./pkg/messaging
@@ -66,10 +70,6 @@ test-compose: ## Start the Docker composition and check it; needs a container en
 .PHONY: test-rabbitmq4
 test-rabbitmq4: install-race ## Run the tests on RabbitMQ 4 and PostgreSQL 17; needs a container engine or given servers
 	test/rabbitmq4/run.sh
-
-.PHONY: bench
-bench: install ## Measure the bank on private servers: RUNS=3, PEERS=folder with run.sh, BENCH='scenario --flag ...'
-	go run ./test/bench --runs $(RUNS) $(if $(PEERS),--peers $(PEERS)) $(BENCH)
 
 .PHONY: build
 build: check-go ## Build bank and the services into bin/
