@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
 )
 
 // history is a past that a bank did not have: completed transfers with all that the services leave behind, and inbox rows beyond theirs.
@@ -60,27 +61,30 @@ insert into inbox (consumer, message_id, payload_hash, received_at)
 select $2, md5($2 || i)::uuid::text, sha256(i::text::bytea), $3::timestamptz - ($1::int - i) * interval '1 millisecond'
 from generate_series(1, $1::int) i`
 
-// write writes it all. The databases are two, so it is not one transaction: after an error the bank is of no use.
+// write writes it all, into both databases at once. It is not one transaction: after an error the bank is of no use.
 func (h history) write(ctx context.Context, account, transfer *pgxpool.Pool) error {
-	for _, pool := range []*pgxpool.Pool{account, transfer} {
-		if err := h.writeInbox(ctx, pool); err != nil {
-			return fmt.Errorf("write the inbox: %w", err)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return h.writeSide(ctx, account, historyLegs, historyEntries) })
+	group.Go(func() error {
+		if err := h.writeSide(ctx, transfer, historyTransfers, historyFacts); err != nil {
+			return err
 		}
+		_, err := transfer.Exec(ctx, historyCount, h.transfers)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("write the history: %w", err)
 	}
-	first := h.until.UnixMilli() - int64(h.transfers)
-	for _, part := range []struct {
-		pool *pgxpool.Pool
-		sql  string
-		args []any
-	}{
-		{account, historyLegs, []any{h.transfers, h.accounts, first}},
-		{account, historyEntries, []any{h.transfers, h.accounts, first}},
-		{transfer, historyTransfers, []any{h.transfers, h.accounts, first}},
-		{transfer, historyFacts, []any{h.transfers, h.accounts, first}},
-		{transfer, historyCount, []any{h.transfers}},
-	} {
-		if _, err := part.pool.Exec(ctx, part.sql, part.args...); err != nil {
-			return fmt.Errorf("write the history: %w", err)
+	return nil
+}
+
+func (h history) writeSide(ctx context.Context, pool *pgxpool.Pool, statements ...string) error {
+	if err := h.writeInbox(ctx, pool); err != nil {
+		return fmt.Errorf("inbox: %w", err)
+	}
+	for _, sql := range statements {
+		if _, err := pool.Exec(ctx, sql, h.transfers, h.accounts, h.until.UnixMilli()-int64(h.transfers)); err != nil {
+			return err
 		}
 	}
 	return nil
