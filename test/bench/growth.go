@@ -20,6 +20,9 @@ var growth = scenario{
 				if err := s.vacuum(ctx); err != nil {
 					return pace{}, err
 				}
+				if _, err := m.burst(ctx, b.WarmUp); err != nil { // neither side begins with cold caches
+					return pace{}, err
+				}
 				return m.pace(ctx, b.Transfers)
 			}
 			empty, err := rested()
