@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -26,7 +27,7 @@ var relayBackoff = retry.Backoff{Base: 100 * time.Millisecond, Factor: 2, Cap: 5
 // Run relays until ctx ends, then lets the batch that is under way finish, briefly, and returns nil. It outlives every failure of the
 // database and the broker. Any number of processes may run it on the same table.
 //
-// Two kinds of loops share the work. The relays wait for Wake and claim from the frontier on: that is fast and finds nearly
+// Most messages never come here: they go the direct way. Two kinds of loops share the others. The relays wait for Wake and claim from the frontier on: that is fast and finds nearly
 // everything. The sweep claims from the very beginning, once every poll interval: that finds the rest, which is what
 // commits late, what a crashed process left and what waits for its next attempt.
 func (o *Outbox) Run(ctx context.Context) error {
@@ -35,6 +36,7 @@ func (o *Outbox) Run(ctx context.Context) error {
 		loops.Go(func() { o.relay(ctx) })
 	}
 	loops.Go(func() { o.sweep(ctx) })
+	loops.Go(func() { o.settleDirect(ctx) })
 	loops.Wait()
 	o.farewell(ctx)
 	return nil
@@ -45,6 +47,7 @@ func (o *Outbox) Run(ctx context.Context) error {
 func (o *Outbox) farewell(stopped context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(stopped), o.config.StopGrace)
 	defer cancel()
+	o.stopDirect(ctx)
 	if _, err := o.relayBatch(ctx, o.frontier.low(time.Now())); err != nil {
 		o.config.Logger.LogAttrs(ctx, slog.LevelInfo, "outgoing messages are left for the next process", slog.Any("error", err))
 	}
@@ -92,9 +95,17 @@ func sweepPause(scan, poll time.Duration) time.Duration {
 	return max(poll, min(sweepShare*scan, maxSweepPause))
 }
 
-// sweepOnce relays everything up to the frontier, and a batch above it. If that is not all, the relays are woken: under a
-// load that never ends the sweep must come back to the beginning, and not be one more relay at the end.
-func (o *Outbox) sweepOnce(ctx context.Context) (scan time.Duration, err error) {
+// sweepOnce relays everything up to the frontier, and a batch above it, and then measures what is left: also when the broker is away, or
+// nobody would see that messages pile up.
+func (o *Outbox) sweepOnce(ctx context.Context) (took time.Duration, err error) {
+	scan, sweepErr := o.sweepRows(ctx)
+	measuring, err := o.measure(ctx)
+	return scan + measuring, errors.Join(sweepErr, err)
+}
+
+// sweepRows relays row after row from the beginning. If there is more than its share, the relays are woken: under a load that never ends
+// the sweep must come back to the beginning, and not be one more relay at the end.
+func (o *Outbox) sweepRows(ctx context.Context) (scan time.Duration, err error) {
 	end := o.frontier.high()
 	after, more := int64(0), true
 	for more && ctx.Err() == nil {
@@ -109,8 +120,7 @@ func (o *Outbox) sweepOnce(ctx context.Context) (scan time.Duration, err error) 
 			more = false
 		}
 	}
-	measuring, err := o.measure(ctx)
-	return scan + measuring, err
+	return scan, nil
 }
 
 const measureSQL = `
