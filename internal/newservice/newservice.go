@@ -54,7 +54,8 @@ const firstPort = 8083
 func (o *Order) check() error {
 	switch {
 	case !serviceName.MatchString(o.Name):
-		return fmt.Errorf("%q cannot be the name of a service: it names a program, a database, a user and queues, so use 2 to 30 small letters and digits, a letter first", o.Name)
+		return fmt.Errorf("%q cannot be the name of a service: it names a program, a database, a user and queues, "+
+			"so use 2 to 30 small letters and digits, a letter first", o.Name)
 	case slices.Contains(reserved, o.Name) || strings.HasPrefix(o.Name, "pg"):
 		return fmt.Errorf("%q is taken: the bank or one of its servers calls something else like that; choose another name", o.Name)
 	case !slices.Contains(Retries, o.Retry):
