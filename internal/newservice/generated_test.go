@@ -66,14 +66,19 @@ func run(t *testing.T, dir string, environment []string, name string, args ...st
 	return string(out)
 }
 
-// A service of each kind, laid over this checkout without touching it, passes its own tests on real servers, and is in the list of those
-// that are started. (vet cannot work in a folder that is only laid over: it looks at the modules below.)
-func TestServicesOfEachKindPassTheirTests(t *testing.T) {
+// asModule is the kind that is tested as a module of its own, the others are as services of this repository. What differs between the two is
+// the same for all kinds, and each test program costs the linker seconds.
+const asModule = "tiered"
+
+// Services, laid over this checkout without touching it, pass their own tests on real servers, and are in the list of those that are
+// started. (vet cannot work in a folder that is only laid over: it looks at the modules below.)
+func TestServicesPassTheirTests(t *testing.T) {
 	t.Parallel()
 	root, dir := checkout(t), t.TempDir()
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	var packages []string
-	for _, o := range inService(root) {
+	orders := slices.DeleteFunc(inService(root), func(o newservice.Order) bool { return o.Retry == asModule })
+	for _, o := range orders {
 		rendered, err := newservice.Render(o)
 		if err != nil {
 			t.Fatal(err)
@@ -111,21 +116,20 @@ func TestServicesOfEachKindPassTheirTests(t *testing.T) {
 		t.FailNow()
 	}
 	var group sync.WaitGroup
-	for _, o := range inService(root) {
+	for _, o := range orders {
 		group.Go(func() { run(t, root, nil, binaries+o.Name+".test", "-test.timeout=5m") })
 	}
 	group.Wait()
 
 	started := run(t, root, nil, "go", slices.Concat([]string{"test", "-vet=off", "-v"}, flags, []string{"./services"})...)
-	for _, listed := range []string{"fees on 8183", "watch on 8184", "audits on 8185"} {
+	for _, listed := range []string{"fees on 8183", "watch on 8184"} {
 		if !strings.Contains(started, listed) {
 			t.Errorf("%s is not among the services that are started:\n%s", listed, started)
 		}
 	}
 }
 
-// A module of its own, in a folder of its own, builds and passes its tests without a network. Of the other kinds it is enough that they
-// pass vet: what differs between a module and a service of this repository is the same for all.
+// A module of its own, in a folder of its own, builds and passes vet and its tests without a network.
 func TestModulePassesItsTests(t *testing.T) {
 	t.Parallel()
 	root := checkout(t)
@@ -141,7 +145,7 @@ func TestModulePassesItsTests(t *testing.T) {
 				t.Fatal(err)
 			}
 			run(t, dir, nil, "go", slices.Concat([]string{"vet"}, raced(t), []string{"./..."})...)
-			if o.Retry != "lap" {
+			if o.Retry != asModule {
 				return
 			}
 			at := serverAddresses(t)
