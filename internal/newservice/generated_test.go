@@ -3,14 +3,17 @@ package newservice_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"example.com/banking/internal/newservice"
 	"example.com/banking/internal/testenv"
@@ -56,7 +59,7 @@ func raced(t *testing.T) []string {
 // run runs a command without network: whatever it needs is there, because this module needs it too.
 func run(t *testing.T, dir string, environment []string, name string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), append([]string{"GOPROXY=off", "GOFLAGS=", "GOWORK=off"}, environment...)...)
 	out, err := cmd.CombinedOutput()
@@ -70,14 +73,11 @@ func run(t *testing.T, dir string, environment []string, name string, args ...st
 // the same for all kinds, and each test program costs the linker seconds.
 const asModule = "tiered"
 
-// Services, laid over this checkout without touching it, pass their own tests on real servers, and are in the list of those that are
-// started. (vet cannot work in a folder that is only laid over: it looks at the modules below.)
-func TestServicesPassTheirTests(t *testing.T) {
-	t.Parallel()
-	root, dir := checkout(t), t.TempDir()
+// laidOver writes the services and returns the flag that lays them over this checkout, without touching it.
+func laidOver(t *testing.T, root string, orders ...newservice.Order) string {
+	t.Helper()
+	dir := t.TempDir()
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
-	var packages []string
-	orders := slices.DeleteFunc(inService(root), func(o newservice.Order) bool { return o.Retry == asModule })
 	for _, o := range orders {
 		rendered, err := newservice.Render(o)
 		if err != nil {
@@ -90,29 +90,29 @@ func TestServicesPassTheirTests(t *testing.T) {
 		for _, path := range written {
 			overlay.Replace[filepath.Join(root, path)] = filepath.Join(dir, o.Name, path)
 		}
-		packages = append(packages, "./services/"+o.Name)
 	}
 	list, err := json.Marshal(overlay)
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlaid := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(overlaid, list, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), list, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lease, err := testenv.Hold(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = lease.Release() }()
+	return "-overlay=" + filepath.Join(dir, "overlay.json")
+}
 
-	flags := append(raced(t), "-overlay="+overlaid)
-	binaries := filepath.Join(dir, "bin") + string(filepath.Separator)
-	if err := os.Mkdir(binaries, 0o755); err != nil {
-		t.Fatal(err)
+// Services of this repository pass their own tests on real servers. (vet cannot work in a folder that is only laid over: it looks at the
+// modules below.)
+func TestServicesPassTheirTests(t *testing.T) {
+	t.Parallel()
+	root, binaries := checkout(t), t.TempDir()+string(filepath.Separator)
+	orders := slices.DeleteFunc(inService(root), func(o newservice.Order) bool { return o.Retry == asModule })
+	build := slices.Concat([]string{"test", "-vet=off", "-c", "-o", binaries, laidOver(t, root, orders...)}, raced(t))
+	for _, o := range orders {
+		build = append(build, "./services/"+o.Name)
 	}
-	run(t, root, nil, "go", slices.Concat([]string{"test", "-vet=off", "-c", "-o", binaries}, flags, packages)...)
-	if t.Failed() {
+	serverAddresses(t)
+	if run(t, root, nil, "go", build...); t.Failed() {
 		t.FailNow()
 	}
 	var group sync.WaitGroup
@@ -120,13 +120,62 @@ func TestServicesPassTheirTests(t *testing.T) {
 		group.Go(func() { run(t, root, nil, binaries+o.Name+".test", "-test.timeout=5m") })
 	}
 	group.Wait()
+}
 
-	started := run(t, root, nil, "go", slices.Concat([]string{"test", "-vet=off", "-v"}, flags, []string{"./services"})...)
-	for _, listed := range []string{"fees on 8183", "watch on 8184"} {
-		if !strings.Contains(started, listed) {
-			t.Errorf("%s is not among the services that are started:\n%s", listed, started)
+// 'bank up' starts a new service with the others, and it hears of the transfer that they make, with the rights that it is given.
+func TestServiceJoinsBankUp(t *testing.T) {
+	t.Parallel()
+	root, programs := checkout(t), t.TempDir()+string(filepath.Separator)
+	run(t, root, nil, "go", "build", "-o", programs, laidOver(t, root, inService(root)[0]), "./cmd/bank", "./services/account", "./services/transfer", "./services/fees")
+	dir, err := os.MkdirTemp("", "banking-newservice-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // PostgreSQL runs as another user when root starts it
+		t.Fatal(err)
+	}
+	bank := func(args ...string) string {
+		return run(t, root, []string{"BANK_DIR=" + dir}, programs+"bank", args...)
+	}
+	t.Cleanup(func() {
+		bank("down")
+		_ = os.RemoveAll(dir)
+	})
+	bank("up", "--detach", "--any-port")
+	if list := bank("service", "list"); !strings.Contains(list, "fees") {
+		t.Errorf("bank up keeps no fees running:\n%s", list)
+	}
+	var accepted struct {
+		ID string `json:"id"`
+	}
+	created := bank("--json", "transfer", "create", "--from=00000000-0000-4000-8000-000000000001", "--to=00000000-0000-4000-8000-000000000002", "--amount=5")
+	if err := json.Unmarshal([]byte(created), &accepted); err != nil {
+		t.Fatalf("%v in %s", err, created)
+	}
+	addresses, err := os.ReadFile(filepath.Join(dir, "endpoints.env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fees := regexp.MustCompile(`(?m)^FEES_URL=(.+)$`).FindSubmatch(addresses)
+	if fees == nil {
+		t.Fatal("endpoints.env has no FEES_URL")
+	}
+	deadline := time.Now().Add(time.Minute)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for heard := false; !heard; <-tick.C {
+		response, err := http.Get(string(fees[1]) + "/records/" + accepted.ID)
+		if err == nil {
+			heard = response.StatusCode == http.StatusOK
+			_ = response.Body.Close()
+		}
+		if !heard && time.Now().After(deadline) {
+			log, _ := os.ReadFile(filepath.Join(dir, "logs", "fees.log"))
+			t.Fatalf("fees has not heard of transfer %s: %v\n%s", accepted.ID, err, log)
 		}
 	}
+	bank("parked", "list") // asks it too, and fails when it is not let in
+	bank("verify")
 }
 
 // A module of its own, in a folder of its own, builds and passes vet and its tests without a network.
