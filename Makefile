@@ -2,7 +2,7 @@
 
 BIN      := bin
 SERVICES := $(notdir $(patsubst %/main.go,%,$(wildcard services/*/main.go)))
-GOFILES  := $(shell find cmd deploy internal pkg services test -name '*.go' 2>/dev/null)
+GOFILES  := $(shell find cmd deploy exercises internal pkg services test -name '*.go' 2>/dev/null)
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@latest
@@ -63,9 +63,10 @@ test-rabbitmq4: install-race ## Run the tests on RabbitMQ 4 and PostgreSQL 17; n
 	test/rabbitmq4/run.sh
 
 .PHONY: build
-build: check-go ## Build bank and the services into bin/
+build: check-go ## Build bank and the services into bin/, the wrong variants into bin/variants/
 	@mkdir -p $(BIN)
 	CGO_ENABLED=0 go build -trimpath $(BUILD_FLAGS) -o $(BIN)/ ./cmd/... $(addprefix ./services/,$(SERVICES))
+	CGO_ENABLED=0 go build -trimpath $(BUILD_FLAGS) -o $(BIN)/variants/ ./exercises/variants/...
 
 .PHONY: lint
 lint: check-go lint-go lint-sh ## Run all linters

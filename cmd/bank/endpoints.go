@@ -16,6 +16,7 @@ type endpoints struct {
 	AMQPURL, ManagementURL                  string // the operator's
 	AccountDatabaseURL, TransferDatabaseURL string
 	AdminToken                              string
+	ControlURL                              string // of the bank's keeper: see package control
 }
 
 func (e *endpoints) fields() []struct {
@@ -34,6 +35,7 @@ func (e *endpoints) fields() []struct {
 		{"ACCOUNT_DATABASE_URL", &e.AccountDatabaseURL},
 		{"TRANSFER_DATABASE_URL", &e.TransferDatabaseURL},
 		{"ADMIN_TOKEN", &e.AdminToken},
+		{"CONTROL_URL", &e.ControlURL},
 	}
 }
 

@@ -32,6 +32,8 @@ type commands struct {
 	Policy   policyCommand   `cmd:"" help:"Show what the retry policy does: delays, jitter, layers, dampers, platforms."`
 	Load     loadCommand     `cmd:"" help:"Make traffic at a fixed rate, and measure latencies."`
 	Verify   verifyCommand   `cmd:"" help:"Check every invariant; exit code 1 when one is broken."`
+	Service  serviceCommand  `cmd:"" help:"List, stop, kill, pause and start what 'up' keeps running."`
+	Exercise exerciseCommand `cmd:"" help:"The break-it exercises: list, read and run them."`
 }
 
 // terminal is what a command talks to people and programs with.

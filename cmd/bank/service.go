@@ -51,15 +51,19 @@ func (s *service) start(port int, term *terminal) error {
 	}
 	s.taken[s.port] = true
 	s.url = "http://" + s.address()
-	return s.restart()
+	return s.restart(nil)
 }
 
 func (s *service) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// restart starts the service where it was, so that the addresses that people have stay valid.
-func (s *service) restart() error {
+// restart starts the service where it was, so that the addresses that people have stay valid. What is changed in its environment counts
+// for this start only.
+func (s *service) restart(changed map[string]string) error {
 	p := s.process
 	p.Env = append(slices.Clone(p.Env), "HTTP_ADDR="+s.address())
+	for name, value := range changed {
+		p.Env = append(p.Env, name+"="+value) // of two of a name the last counts
+	}
 	child, err := s.run(p)
 	if err == nil {
 		s.child = child

@@ -29,7 +29,7 @@ func TestServiceWhosePortWasTakenGetsAnother(t *testing.T) {
 	term := &terminal{out: &said, err: io.Discard}
 	s.port = portOf(t, other.URL)
 	s.url = other.URL
-	if err := s.restart(); err != nil { // as start does, which found the port free
+	if err := s.restart(nil); err != nil { // as start does, which found the port free
 		t.Fatal(err)
 	}
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,7 +34,9 @@ func (c *upCommand) Run(ctx context.Context, term *terminal) error {
 	b, err := openBank(ctx, term)
 	if err == nil {
 		defer b.close()
-		err = b.start(ctx)
+		if err = b.listenForOrders(); err == nil {
+			err = b.start(ctx)
+		}
 	}
 	if err != nil && ctx.Err() != nil {
 		term.printf("stopped before everything was ready\n")
@@ -62,6 +65,7 @@ type bank struct {
 	services []*service
 	taken    map[int]bool // the services' ports
 	where    endpoints
+	orders   net.Listener // nil: nobody can give any
 	// environment is what the services are given beside the addresses: see inherited.
 	environment []string
 }
@@ -120,6 +124,9 @@ func (b *bank) start(ctx context.Context) error {
 		AccountDatabaseURL: access.AccountDatabaseURL, TransferDatabaseURL: access.TransferDatabaseURL,
 		AdminToken: token,
 	}
+	if b.orders != nil {
+		b.where.ControlURL = "http://" + b.orders.Addr().String()
+	}
 	if err := b.startServices(ctx, access); err != nil {
 		return err
 	}
@@ -135,6 +142,9 @@ func (b *bank) start(ctx context.Context) error {
 
 // close stops everything, the services before the servers: see servers.Run.
 func (b *bank) close() {
+	if b.orders != nil {
+		_ = b.orders.Close() // its server has done so, if there was one
+	}
 	// A bank that is gone has no addresses.
 	if err := os.Remove(endpointsFile(b.term.dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		_, _ = fmt.Fprintln(b.term.err, "bank:", err)

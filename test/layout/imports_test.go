@@ -52,6 +52,11 @@ func TestImportsPointDown(t *testing.T) {
 				// It shows what bank policy and the documentation show, and is no service that anybody copies: one computation for all three.
 			case part[0] == "services" && !strings.HasPrefix(other, "services/") && !strings.HasPrefix(other, "pkg/"):
 				t.Errorf("%s imports %s: a service is built from pkg alone, so that it can be copied", name, other)
+			case part[0] == "exercises" && len(part) > 1 && part[1] == "variants" &&
+				!strings.HasPrefix(other, "pkg/") && !strings.HasPrefix(other, "exercises/variants/"):
+				t.Errorf("%s imports %s: a wrong variant shares nothing with what is right but the language", name, other)
+			case part[0] != "exercises" && strings.HasPrefix(other, "exercises/variants/"):
+				t.Errorf("%s imports %s: what is wrong on purpose is imported by the exercise only", name, other)
 			}
 		}
 	}

@@ -195,5 +195,5 @@ func (s *Servers) awaitQueueDirectory(ctx context.Context) error {
 	}
 }
 
-// BrokerDone is closed when the RabbitMQ that runs now has ended.
-func (s *Servers) BrokerDone() <-chan struct{} { return s.broker.child.Done() }
+// Broker is the RabbitMQ that was started last.
+func (s *Servers) Broker() *supervise.Child { return s.broker.child }

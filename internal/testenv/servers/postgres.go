@@ -215,5 +215,5 @@ func (s *Servers) KillPostgres() error {
 	return s.pg.child.Kill()
 }
 
-// PostgresDone is closed when the PostgreSQL that runs now has ended.
-func (s *Servers) PostgresDone() <-chan struct{} { return s.pg.child.Done() }
+// Postgres is the PostgreSQL that was started last.
+func (s *Servers) Postgres() *supervise.Child { return s.pg.child }

@@ -1,0 +1,180 @@
+package exercises
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"example.com/banking/pkg/contract"
+)
+
+// broker is RabbitMQ, over a connection of the run's own that is made anew when it breaks.
+type broker struct {
+	url, vhost, management string
+
+	mu      sync.Mutex
+	conn    *amqp.Connection
+	channel *amqp.Channel
+}
+
+func newBroker(amqpURL, managementURL string) (*broker, error) {
+	first, _, _ := strings.Cut(amqpURL, ",")
+	uri, err := amqp.ParseURI(first)
+	if err != nil {
+		return nil, errors.New("AMQP_URL is not a valid AMQP URL") // the parser's words would quote the password
+	}
+	management, err := url.Parse(managementURL)
+	if err != nil {
+		return nil, errors.New("RABBITMQ_MANAGEMENT_URL is not a URL")
+	}
+	if management.User == nil {
+		management.User = url.UserPassword(uri.Username, uri.Password)
+	}
+	return &broker{url: first, vhost: uri.Vhost, management: strings.TrimSuffix(management.String(), "/")}, nil
+}
+
+// dial opens a connection for somebody who holds messages or listens.
+func (b *broker) dial() (*amqp.Connection, error) {
+	properties := amqp.NewConnectionProperties()
+	properties.SetClientConnectionName("bank exercise")
+	conn, err := amqp.DialConfig(b.url, amqp.Config{Properties: properties, Heartbeat: 10 * time.Second})
+	if err != nil {
+		return nil, fmt.Errorf("the broker does not answer: %w", err)
+	}
+	return conn, nil
+}
+
+// open returns the channel of the run. An error of the broker closes it; the next call gets another.
+func (b *broker) open() (*amqp.Channel, error) {
+	if b.channel != nil && !b.channel.IsClosed() {
+		return b.channel, nil
+	}
+	if b.conn == nil || b.conn.IsClosed() {
+		var err error
+		if b.conn, err = b.dial(); err != nil {
+			return nil, err
+		}
+	}
+	channel, err := b.conn.Channel()
+	if err != nil {
+		return nil, fmt.Errorf("a channel of the broker: %w", err)
+	}
+	if err := channel.Confirm(false); err != nil {
+		return nil, fmt.Errorf("a channel of the broker: %w", err)
+	}
+	b.channel = channel
+	return channel, nil
+}
+
+func (b *broker) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.conn != nil {
+		_ = b.conn.Close() // which may have broken
+	}
+}
+
+// publish sends messages to the exchange of all events and waits until the broker has them.
+func (b *broker) publish(ctx context.Context, key string, bodies ...[]byte) error {
+	messages := make([]amqp.Publishing, len(bodies))
+	for i, body := range bodies {
+		messages[i] = amqp.Publishing{ContentType: "application/json", DeliveryMode: amqp.Persistent, Body: body}
+	}
+	return b.publishTo(ctx, contract.EventsExchange, key, messages...)
+}
+
+func (b *broker) publishTo(ctx context.Context, exchange, key string, messages ...amqp.Publishing) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	channel, err := b.open()
+	if err != nil {
+		return err
+	}
+	confirms := make([]*amqp.DeferredConfirmation, len(messages))
+	for i, m := range messages {
+		if confirms[i], err = channel.PublishWithDeferredConfirmWithContext(ctx, exchange, key, false, false, m); err != nil {
+			return fmt.Errorf("publishing under %s: %w", key, err)
+		}
+	}
+	for _, confirm := range confirms {
+		if acked, err := confirm.WaitContext(ctx); err != nil || !acked {
+			return errors.Join(fmt.Errorf("publishing under %s: the broker did not take it", key), err)
+		}
+	}
+	return nil
+}
+
+// depth is how many messages wait in a queue right now, and how many consumers it has. What consumers hold is not counted.
+func (b *broker) depth(queue string) (messages, consumers int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	channel, err := b.open()
+	if err != nil {
+		return 0, 0, err
+	}
+	q, err := channel.QueueDeclarePassive(queue, true, false, false, false, nil)
+	if err != nil {
+		return 0, 0, fmt.Errorf("counting %s: %w", queue, err)
+	}
+	return q.Messages, q.Consumers, nil
+}
+
+// remove deletes a queue that nobody needs any more.
+func (b *broker) remove(queue string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	channel, err := b.open()
+	if err != nil {
+		return err
+	}
+	if _, err = channel.QueueDelete(queue, false, false, false); err != nil {
+		return fmt.Errorf("deleting %s: %w", queue, err)
+	}
+	return nil
+}
+
+// queue is what the management API knows of a queue.
+type queue struct {
+	Arguments struct {
+		TTL int64 `json:"x-message-ttl"` // milliseconds
+	} `json:"arguments"`
+}
+
+// look asks the management API, which knows how a queue was declared.
+func (b *broker) look(ctx context.Context, name string) (q queue, err error) {
+	address := b.management + "/api/queues/" + url.PathEscape(b.vhost) + "/" + url.PathEscape(name)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return q, errors.New("the management API's address cannot be used") // the error would quote the password
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		if failed, ok := errors.AsType[*url.Error](err); ok {
+			err = failed.Err // without the URL, which holds the password
+		}
+		return q, fmt.Errorf("the management API does not answer: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return q, fmt.Errorf("the management API answers for %s: %s", name, response.Status)
+	}
+	if err := json.UnmarshalRead(response.Body, &q, jsontext.AllowDuplicateNames(true)); err != nil {
+		return q, fmt.Errorf("reading the answer of the management API: %w", err)
+	}
+	return q, nil
+}
+
+// lapTime is how long a rejected event waits: the time to live of the retry queue, asked of the broker and not of the settings.
+func (b *broker) lapTime(ctx context.Context) (time.Duration, error) {
+	q, err := b.look(ctx, contract.AccountEventsRetry)
+	return time.Duration(q.Arguments.TTL) * time.Millisecond, err
+}

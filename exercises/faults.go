@@ -1,0 +1,182 @@
+package exercises
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/banking/internal/control"
+)
+
+// fault is an order to fail, as POST /admin/faults takes it.
+type fault struct {
+	Point     string `json:"point"`
+	Action    string `json:"action"`
+	Class     string `json:"class,omitzero"`
+	MessageID string `json:"messageId,omitzero"`
+	Count     int    `json:"count,omitzero"` // 0: until it is deleted
+}
+
+// provide sees to it that the bank has what the exercise needs, or says what is missing.
+func (r *run) provide(ctx context.Context) error {
+	if slices.Contains(r.exercise.Needs, Control) && r.control == nil {
+		return fmt.Errorf(`%w: processes have to be stopped and started, which needs a bank from "make up"`, ErrNeeds)
+	}
+	if !slices.Contains(r.exercise.Needs, Faults) {
+		return nil
+	}
+	for _, s := range []*service{r.account, r.transfer} {
+		open, err := r.faultsOpen(ctx, s)
+		switch {
+		case err != nil:
+			return err
+		case open:
+		case r.control == nil:
+			return fmt.Errorf(`%w: fault points are off. Start the bank with "make up", or the services with FAULTS=on`, ErrNeeds)
+		default:
+			r.do("%s is started anew with FAULTS=on, for as long as this takes.", s.name)
+			if err := r.restart(ctx, s.name, map[string]string{"FAULTS": "on"}); err != nil {
+				return err
+			}
+		}
+		r.onReset(disarming, fmt.Sprintf("Faults of %s are deleted.", s.name), func(ctx context.Context) error { return r.disarm(ctx, s) })
+		if err := r.disarm(ctx, s); err != nil { // orders that somebody else has left would be carried out now
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) faultsOpen(ctx context.Context, s *service) (bool, error) {
+	err := s.call(ctx, http.MethodGet, "/admin/faults", nil, nil)
+	if refusal, ok := errors.AsType[*refused](err); ok && refusal.status == http.StatusNotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (r *run) arm(ctx context.Context, s *service, f fault) error {
+	return s.call(ctx, http.MethodPost, "/admin/faults", f, nil)
+}
+
+func (r *run) disarm(ctx context.Context, s *service) error {
+	return r.await(ctx, time.Minute, func(ctx context.Context) (bool, error) { // it may just be starting
+		err := s.call(ctx, http.MethodDelete, "/admin/faults", nil, nil)
+		if answer, ok := errors.AsType[*refused](err); ok && answer.status == http.StatusNotFound {
+			return true, nil // it runs without fault points by now
+		}
+		return err == nil, err
+	})
+}
+
+// fired is how often the faults of a service have fired.
+func (s *service) fired(ctx context.Context) (fired int, err error) {
+	var list struct {
+		Items []struct {
+			Fired int `json:"fired"`
+		} `json:"items"`
+	}
+	err = s.call(ctx, http.MethodGet, "/admin/faults", nil, &list)
+	for _, f := range list.Items {
+		fired += f.Fired
+	}
+	return fired, err
+}
+
+// restart starts a service under other settings, and notes that the usual ones have to come back.
+func (r *run) restart(ctx context.Context, name string, settings map[string]string) error {
+	r.usualLater(name)
+	_, err := r.control.Act(ctx, name, control.Restart, settings)
+	if err != nil {
+		return fmt.Errorf("starting %s anew: %w", name, err)
+	}
+	return nil
+}
+
+// usualLater notes that a process has to be as the bank has started it when the run is over.
+func (r *run) usualLater(name string) {
+	what := fmt.Sprintf("%s runs as usual again.", name)
+	if slices.ContainsFunc(r.resets, func(other reset) bool { return other.what == what }) {
+		return
+	}
+	r.onReset(waking, "", func(ctx context.Context) error { return r.wake(ctx, name) })
+	r.onReset(settling, what, func(ctx context.Context) error { return r.usual(ctx, name) })
+}
+
+// wake lets a process run, under whatever settings.
+func (r *run) wake(ctx context.Context, name string) error {
+	p, err := r.control.Process(ctx, name)
+	if err != nil {
+		return err
+	}
+	switch p.State {
+	case control.Paused:
+		_, err = r.control.Act(ctx, name, control.Resume, nil)
+	case control.Stopped:
+		_, err = r.control.Act(ctx, name, control.Start, nil)
+	}
+	return err
+}
+
+func (r *run) usual(ctx context.Context, name string) error {
+	p, err := r.control.Process(ctx, name)
+	switch {
+	case err != nil || p.Usual():
+		return err
+	case p.State == control.Paused && len(p.Changed) == 0:
+		_, err = r.control.Act(ctx, name, control.Resume, nil)
+	case p.State == control.Restarting && len(p.Changed) == 0, p.State == control.Stopped:
+		_, err = r.control.Act(ctx, name, control.Start, nil)
+	default:
+		_, err = r.control.Act(ctx, name, control.Restart, nil)
+	}
+	return err
+}
+
+// tidy puts back what a run has left that was killed before it could do so: servers first, which the services need.
+func (r *run) tidy(ctx context.Context) error {
+	if r.control == nil {
+		return nil
+	}
+	processes, err := r.control.Processes(ctx)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(processes, func(a, b control.Process) int { return strings.Compare(a.Kind, b.Kind) }) // "server" before "service"
+	for _, p := range processes {
+		if p.Usual() {
+			continue
+		}
+		r.say(Event{Kind: Reset, Text: p.Name + " is not as usual; it is put back first."})
+		if err := r.usual(ctx, p.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// revive waits until another process of the service runs than the one that began then, and is ready.
+func (r *run) revive(ctx context.Context, s *service, began float64) error {
+	return r.await(ctx, max(r.Patience, time.Minute), func(ctx context.Context) (bool, error) {
+		r.hurry(ctx, s.name)
+		now, err := s.began(ctx)
+		if err != nil || now == began {
+			return false, err
+		}
+		return s.ready(ctx)
+	})
+}
+
+// hurry starts what has died at once, where the keeper can be asked: it would let it wait, the longer the oftener it has died.
+func (r *run) hurry(ctx context.Context, name string) {
+	if r.control == nil {
+		return
+	}
+	if p, err := r.control.Process(ctx, name); err == nil && p.State == control.Restarting {
+		_, _ = r.control.Act(ctx, name, control.Start, p.Changed) // or somebody else was quicker, or it has died again
+	}
+}

@@ -1,0 +1,198 @@
+package exercises
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"example.com/banking/internal/control"
+	"example.com/banking/internal/invariants"
+)
+
+// run is one run of an exercise.
+type run struct {
+	*Bank
+	exercise          Exercise
+	report            Reporter
+	account, transfer *service
+	broker            *broker
+	control           *control.Client // nil where there is none
+	resets            []reset
+}
+
+// reset puts one thing back.
+type reset struct {
+	phase phase
+	what  string // "" is not worth a word
+	do    func(context.Context) error
+}
+
+// phase orders what is put back: each needs what comes before it.
+type phase int
+
+const (
+	waking     phase = iota // processes run, so that they can be asked
+	disarming               // nothing is made to fail any more
+	settling                // processes have their usual settings
+	rest                    // what can be done on a bank that works
+	discarding              // what is left over can be thrown away once nothing moves
+)
+
+// resetTime is how long putting everything back may take. It goes on after an interruption.
+const resetTime = 3 * time.Minute
+
+// Run runs the exercise on a bank. It returns when everything that it changed has been put back and the invariants have been checked.
+// An interruption (ctx) ends what is shown and checked, not the putting back.
+func (e Exercise) Run(ctx context.Context, b *Bank, to Reporter) error {
+	r := &run{Bank: b.withDefaults(), exercise: e, report: to}
+	r.say(Event{Kind: Begun, Text: e.Question})
+	err := r.whole(ctx)
+	text := fmt.Sprintf("Exercise %d passed: the fault happened, and the bank got over it.", e.Number)
+	if err != nil {
+		text = fmt.Sprintf("Exercise %d has not passed: %v", e.Number, err)
+	}
+	r.say(Event{Kind: Ended, Text: text, OK: said(err == nil)})
+	return err
+}
+
+func (b *Bank) withDefaults() *Bank {
+	filled := *b
+	filled.Outage = cmp.Or(filled.Outage, time.Minute)
+	filled.Patience = cmp.Or(filled.Patience, time.Minute)
+	return &filled
+}
+
+func (r *run) whole(ctx context.Context) (err error) {
+	if err := r.connect(); err != nil {
+		return err
+	}
+	defer r.broker.close()
+	unlock, err := r.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := r.tidy(ctx); err != nil {
+		return fmt.Errorf("putting back what an earlier run left: %w", err)
+	}
+	err = r.provide(ctx)
+	if err == nil {
+		err = r.exercise.play(ctx, r)
+		if r.BeforeReset != nil && ctx.Err() == nil {
+			r.BeforeReset(ctx)
+		}
+	}
+	putting, cancel := context.WithTimeout(context.WithoutCancel(ctx), resetTime)
+	defer cancel()
+	if failed := r.putBack(putting); failed != nil {
+		err = errors.Join(err, failed)
+	}
+	if ctx.Err() != nil {
+		return errors.Join(err, ctx.Err())
+	}
+	return errors.Join(err, r.verify(ctx))
+}
+
+func (r *run) connect() (err error) {
+	for name, value := range map[string]string{"ACCOUNT_URL": r.AccountURL, "TRANSFER_URL": r.TransferURL, "AMQP_URL": r.AMQPURL,
+		"RABBITMQ_MANAGEMENT_URL": r.ManagementURL, "TRANSFER_DATABASE_URL": r.TransferDatabaseURL, "ADMIN_TOKEN": r.AdminToken} {
+		if value == "" {
+			return fmt.Errorf("%w: %s is not known: start a bank with \"make up\"", ErrNeeds, name)
+		}
+	}
+	r.account, r.transfer = newService("account", r.AccountURL, r.AdminToken), newService("transfer", r.TransferURL, r.AdminToken)
+	if r.broker, err = newBroker(r.AMQPURL, r.ManagementURL); err != nil {
+		return err
+	}
+	if r.ControlURL != "" {
+		r.control = control.NewClient(r.ControlURL, r.AdminToken)
+	}
+	return nil
+}
+
+// lock keeps a second run away: two faults at once would prove nothing. The lock is the connection's and ends with it.
+func (r *run) lock(ctx context.Context) (unlock func(), err error) {
+	conn, err := pgx.Connect(ctx, r.TransferDatabaseURL)
+	if err != nil {
+		if r.control != nil {
+			if p, asked := r.control.Process(ctx, "postgres"); asked == nil && p.State == control.Stopped {
+				return nil, fmt.Errorf(`%w: PostgreSQL is stopped. Exercise 8 is running, or was killed; then "bank service start postgres" puts it back`, ErrBusy)
+			}
+		}
+		return nil, fmt.Errorf("the database does not answer: %w", err)
+	}
+	unlock = func() { _ = conn.Close(context.WithoutCancel(ctx)) } // which exercise 8 has cut
+	const (
+		exercise = 0x6578
+		last     = 2 * time.Second // a run that has just ended may still hold it
+	)
+	free := false
+	err = r.await(ctx, last, func(ctx context.Context) (bool, error) {
+		err := conn.QueryRow(ctx, "select pg_try_advisory_lock($1)", exercise).Scan(&free)
+		return free, err
+	})
+	if !free {
+		unlock()
+		if errors.Is(err, errWaited) {
+			return nil, ErrBusy
+		}
+		return nil, fmt.Errorf("locking the bank for the exercise: %w", err)
+	}
+	return unlock, nil
+}
+
+// onReset notes what has to be put back, before it is changed.
+func (r *run) onReset(p phase, what string, do func(context.Context) error) {
+	r.resets = append(r.resets, reset{p, what, do})
+}
+
+// putBack undoes what was changed, as much of it as can be.
+func (r *run) putBack(ctx context.Context) error {
+	slices.SortStableFunc(r.resets, func(a, b reset) int { return int(a.phase - b.phase) })
+	var failed error
+	for _, back := range r.resets {
+		if back.what != "" {
+			r.say(Event{Kind: Reset, Text: back.what})
+		}
+		if err := back.do(ctx); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("putting things back: %w", err))
+		}
+	}
+	return failed
+}
+
+// verify does what "bank verify" does, and demands that the bank has come to rest.
+func (r *run) verify(ctx context.Context) error {
+	report, err := r.Verify(ctx)
+	if err != nil {
+		return fmt.Errorf("checking the invariants: %w", err)
+	}
+	var broken []string
+	held, open := 0, 0
+	for _, check := range report.Checks {
+		switch check.Verdict {
+		case invariants.Held:
+			held++
+		case invariants.Broken:
+			broken = append(broken, fmt.Sprintf("%s (%s)", check.Name, strings.Join(check.Offenders, "; ")))
+		default:
+			open++
+		}
+	}
+	r.say(Event{Kind: Checked, Proves: TheInvariants, OK: said(report.OK && report.Quiet), Where: "bank verify",
+		Text:    "Nothing is lost, nothing doubled: every invariant of both services holds.",
+		Figures: []Figure{figure("held", held), figure("not judged", open), figure("quarantined", report.Counts.Quarantined)}})
+	switch {
+	case !report.OK:
+		return fmt.Errorf("%w: %s", ErrBroken, strings.Join(broken, ", "))
+	case !report.Quiet:
+		return fmt.Errorf("%w: messages are still moving, so that not everything can be judged", ErrNotRecovered)
+	}
+	return nil
+}

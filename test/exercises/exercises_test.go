@@ -1,0 +1,98 @@
+// Package exercises runs every exercise on a real bank, with its fault and without it: the second run is the test of the first.
+package exercises
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"example.com/banking/exercises"
+)
+
+// Which exercises share a bank, so that they take about the same time: one after another on each, side by side on all.
+var groups = [][]int{{1, 2, 3, 4, 5, 6, 7, 9, 11}, {8, 10}, {12, 13}}
+
+func TestGroupsAreComplete(t *testing.T) {
+	t.Parallel()
+	in := map[int]int{}
+	for _, group := range groups {
+		for _, number := range group {
+			in[number]++
+		}
+	}
+	for _, e := range exercises.All() {
+		if in[e.Number] != 1 {
+			t.Errorf("exercise %d is run %d times", e.Number, in[e.Number])
+		}
+	}
+}
+
+func TestExercises(t *testing.T) {
+	t.Parallel()
+	for _, group := range groups {
+		t.Run(strings.Trim(strings.ReplaceAll(fmt.Sprint(group), " ", "+"), "[]"), func(t *testing.T) {
+			t.Parallel()
+			b := openBank(t)
+			for _, number := range group {
+				b.expectPassed(number)
+				b.expectNoFault(number)
+			}
+			b.expectUsual()
+			if group[0] == 8 {
+				b.expectPutBack()
+			}
+		})
+	}
+}
+
+// expectPassed runs an exercise as it is meant.
+func (b *bank) expectPassed(number int) {
+	b.t.Helper()
+	events, passed := b.run(number, nil, "--outage", "5s")
+	checks := map[exercises.Proof]int{}
+	for _, e := range events {
+		if e.Kind == exercises.Checked && e.OK != nil && *e.OK {
+			checks[e.Proves]++
+		}
+	}
+	if !passed || checks[exercises.TheFault] == 0 || checks[exercises.TheRecovery] == 0 || checks[exercises.TheInvariants] != 1 {
+		b.t.Errorf("exercise %d: passed %v with the checks %v\n%s", number, passed, checks, told(events))
+	}
+	if n := len(events); n > 0 {
+		b.t.Logf("exercise %d took %s", number, events[n-1].At.Sub(events[0].At))
+	}
+}
+
+// expectNoFault runs everything of an exercise but its fault. It must notice, and leave a bank in which everything holds.
+func (b *bank) expectNoFault(number int) {
+	b.t.Helper()
+	events, passed := b.run(number, nil, "--without-fault", "--patience", "2s", "--outage", "1s")
+	n := len(events)
+	if passed || n == 0 || events[n-1].Kind != exercises.Ended || !strings.Contains(events[n-1].Text, exercises.ErrNoFault.Error()) {
+		b.t.Errorf("exercise %d without its fault: passed %v\n%s", number, passed, told(events))
+		return
+	}
+	missed := false
+	for _, e := range events {
+		if e.Kind != exercises.Checked {
+			continue
+		}
+		missed = missed || e.Proves == exercises.TheFault && !*e.OK
+		if e.Proves == exercises.TheInvariants && !*e.OK || e.Proves == exercises.TheRecovery && missed {
+			b.t.Errorf("exercise %d without its fault: %s\n%s", number, e.Text, told(events))
+		}
+	}
+	if !missed {
+		b.t.Errorf("exercise %d without its fault: no proof has failed\n%s", number, told(events))
+	}
+}
+
+// expectPutBack presses Ctrl-C while the database is away.
+func (b *bank) expectPutBack() {
+	b.t.Helper()
+	events, passed := b.run(8, func(e exercises.Event) bool { return strings.HasPrefix(e.Text, "So it stays") }, "--outage", "10m")
+	if n := len(events); passed || n == 0 || events[n-1].Kind != exercises.Ended || *events[n-1].OK {
+		b.t.Errorf("interrupted: passed %v\n%s", passed, told(events))
+	}
+	b.expectUsual()
+}
