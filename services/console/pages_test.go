@@ -21,6 +21,8 @@ func TestEveryPageAtEverySize(t *testing.T) {
 		{"#/parked", "Max attempts"},
 		{"#/parked/message/banking.dead-letters/poison-1", "will fail again: unknown transfer"},
 		{"#/parked/audit", "Because it was wrong"},
+		{"#/exercises", "The broker restarts mid-traffic"},
+		{"#/exercises/13", "docker compose run --rm bank exercise run 13"},
 	}
 	for _, how := range []look{{1280, 900, false, false}, {1280, 900, true, false}, {400, 800, false, true}, {400, 800, true, true}} {
 		t.Run(fmt.Sprintf("%d dark %t", how.width, how.dark), func(t *testing.T) {
