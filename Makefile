@@ -2,7 +2,7 @@
 
 BIN      := bin
 SERVICES := $(notdir $(patsubst %/main.go,%,$(wildcard services/*/main.go)))
-GOFILES  := $(shell find cmd deploy exercises internal pkg services test -name '*.go' 2>/dev/null)
+GOFILES  := $(shell find cmd deploy docs exercises internal pkg services test -name '*.go' 2>/dev/null)
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@latest

@@ -24,7 +24,7 @@ type Bank struct {
 	WithoutFault bool
 	// Outage is how long the database is away in exercise 8; default a minute.
 	Outage time.Duration
-	// Patience is how long to wait for something that must happen; default a minute. Without the fault it is what a run takes at least.
+	// Patience is how long to wait for a proof that the fault has happened; default a minute. A run without the fault takes at least so long.
 	Patience time.Duration
 	// BeforeReset is called when all has been shown and nothing been put back yet, so that people can look around. May be nil.
 	BeforeReset func(context.Context)

@@ -18,9 +18,9 @@ var brokerRestart = Exercise{
 	Number: 12, Name: "broker-restart", Title: "The broker restarts mid-traffic",
 	Question: "RabbitMQ is stopped and started while customers go on sending money. What do they see, where are the messages meanwhile, and who reconnects whom?",
 	Needs:    []Need{Control},
-	Takes:    35 * time.Second,
+	Takes:    30 * time.Second,
 	play: func(ctx context.Context, r *run) error {
-		ada, ben, err := r.pair(ctx)
+		payer, payee, err := r.pair(ctx)
 		if err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ var brokerRestart = Exercise{
 		var seen trafficSeen
 		var traffic sync.WaitGroup
 		until, stop := context.WithCancel(ctx)
-		traffic.Go(func() { seen = r.traffic(ctx, until, ada, ben) })
+		traffic.Go(func() { seen = r.traffic(ctx, until, payer, payee) })
 		defer traffic.Wait() // also when this ends early
 		defer stop()
 
@@ -42,10 +42,10 @@ var brokerRestart = Exercise{
 			if _, err := r.control.Act(ctx, "rabbitmq", control.Stop, nil); err != nil {
 				return err
 			}
-			if stuck, err = r.ask(ctx, uuid.NewString(), ada, ben); err != nil {
+			if stuck, err = r.ask(ctx, uuid.NewString(), payer, payee); err != nil {
 				return err
 			}
-			if err := r.await(ctx, r.Patience, func(ctx context.Context) (bool, error) { return r.waits(ctx, stuck) }); err != nil {
+			if err := r.await(ctx, r.patience(), func(ctx context.Context) (bool, error) { return r.waits(ctx, stuck) }); err != nil {
 				return fmt.Errorf("a message in the outbox: %w", err)
 			}
 			r.saw("bank transfer show "+stuck+" --life", "The broker is away; a transfer is accepted all the same, and its first message waits in the outbox.")

@@ -15,10 +15,10 @@ var crashLoop = Exercise{
 	Number: 11, Name: "crash-loop", Title: "The message that kills its consumer",
 	Question: "A message makes its consumer crash. Nobody rejects it, so nobody counts: the broker hands it out again, with everything that was prefetched. Who stops that, and what becomes of its neighbours?",
 	Needs:    []Need{Faults},
-	Takes:    25 * time.Second,
+	Takes:    10 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		const starts, neighbours = 3, 19
-		ada, ben, err := r.pair(ctx)
+		payer, payee, err := r.pair(ctx)
 		if err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ var crashLoop = Exercise{
 		}); err != nil {
 			return err
 		}
-		ids, err := r.sendMany(ctx, neighbours/2, ada, ben)
+		ids, err := r.sendMany(ctx, neighbours/2, payer, payee)
 		if err != nil {
 			return err
 		}
@@ -46,29 +46,30 @@ var crashLoop = Exercise{
 		var rest []string
 		var sending errgroup.Group
 		sending.Go(func() (err error) { // clients ask again while transfer is dead
-			rest, err = r.sendMany(ctx, neighbours-len(ids), ada, ben)
+			rest, err = r.sendMany(ctx, neighbours-len(ids), payer, payee)
 			return err
 		})
 		defer func() { _ = sending.Wait() }() // also when this ends early
-		for n := 1; n <= starts; n++ {
-			if err := r.awaitFault(ctx, fmt.Sprintf("transfer dies of it: start %d.", n), func(ctx context.Context) (bool, error) {
-				now, err := r.transfer.began(ctx)
-				return err != nil || now != began, nil
-			}); err != nil {
-				return err
+		var p parked
+		if err := r.awaitFault(ctx, "It is in the parking lot: a fourth process has not begun it.", func(ctx context.Context) (ok bool, err error) {
+			r.hurry(ctx, r.transfer.name)
+			now, err := r.transfer.began(ctx) // a process may die of it before it could be asked
+			if err != nil {
+				return false, err
 			}
-			if began, err = r.reborn(ctx, began); err != nil {
-				return err
+			if now != began {
+				began = now
+				r.saw("bank service list", "transfer has died, and another process runs.")
 			}
+			p, ok, err = r.transfer.parkedWith(ctx, killer)
+			return ok, err
+		}); err != nil {
+			return err
 		}
 		if err := sending.Wait(); err != nil {
 			return err
 		}
 		ids = append(ids, rest...)
-		p, err := r.awaitParked(ctx, r.transfer, killer, "The fourth process does not begin it: it is in the parking lot.")
-		if err != nil {
-			return err
-		}
 		r.saw("bank parked show "+killer+" · console: Parked", p.Error, p.figures()...)
 		fired, err := r.transfer.fired(ctx)
 		if err != nil {
@@ -83,18 +84,4 @@ var crashLoop = Exercise{
 			return done == neighbours, err
 		})
 	},
-}
-
-// reborn waits for the next process of transfer and returns when that began. It may die before it is ready.
-func (r *run) reborn(ctx context.Context, before float64) (began float64, err error) {
-	err = r.await(ctx, max(r.Patience, time.Minute), func(ctx context.Context) (bool, error) {
-		r.hurry(ctx, r.transfer.name)
-		var err error
-		began, err = r.transfer.began(ctx)
-		return err == nil && began != 0 && began != before, err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("%w: transfer does not come back: %w", ErrNotRecovered, err)
-	}
-	return began, nil
 }

@@ -18,9 +18,9 @@ import (
 var duplicates = Exercise{
 	Number: 5, Name: "duplicates", Title: "Duplicates and reordering",
 	Question: "A broker delivers at least once and promises no order. What happens when every message of a finished transfer comes again: the same, and in new envelopes, the last one first?",
-	Takes:    10 * time.Second,
+	Takes:    5 * time.Second,
 	play: func(ctx context.Context, r *run) error {
-		ada, ben, err := r.pair(ctx)
+		payer, payee, err := r.pair(ctx)
 		if err != nil {
 			return err
 		}
@@ -29,7 +29,7 @@ var duplicates = Exercise{
 			return err
 		}
 		defer ear.close()
-		id, err := r.send(ctx, ada, ben)
+		id, err := r.send(ctx, payer, payee)
 		if err != nil {
 			return err
 		}
@@ -38,14 +38,14 @@ var duplicates = Exercise{
 			return err
 		}
 		var events []heard // the requests to account and its answers, in the order in which they were said
-		if err := r.await(ctx, r.Patience, func(context.Context) (bool, error) {
+		if err := r.await(ctx, r.patience(), func(context.Context) (bool, error) {
 			events = slices.DeleteFunc(ear.about(id), func(h heard) bool { return h.kind == contract.TransferCompleted }) // which nobody waits for
 			return len(events) == 4, nil
 		}); err != nil {
 			return fmt.Errorf("listening to the transfer: %w", err)
 		}
 		r.saw("bank transfer show "+id+" --life", "A transfer was said in four messages.", figure("messages", kinds(events)), figure("facts", first.facts()))
-		balances, err := r.balances(ctx, ada, ben)
+		balances, err := r.balances(ctx, payer, payee)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ var duplicates = Exercise{
 		if err != nil {
 			return err
 		}
-		now, err := r.balances(ctx, ada, ben)
+		now, err := r.balances(ctx, payer, payee)
 		if err != nil {
 			return err
 		}
@@ -117,17 +117,6 @@ var duplicates = Exercise{
 // done counts the messages that both services have finished with, duplicates included.
 func (r *run) done(ctx context.Context) (float64, error) {
 	return r.both(ctx, "messaging_deliveries_total", `outcome="done"`)
-}
-
-func (r *run) balances(ctx context.Context, customers ...customer) (amounts []int64, err error) {
-	for _, c := range customers {
-		amount, err := r.balance(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		amounts = append(amounts, amount)
-	}
-	return amounts, nil
 }
 
 // renamed is a body under another message id.

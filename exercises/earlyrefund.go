@@ -14,13 +14,13 @@ var earlyRefund = Exercise{
 	Number: 7, Name: "refund-before-debit", Title: "The refund before the debit",
 	Question: "A transfer times out while its first message is stuck somewhere. account is asked to refund what it has never debited, and then the stuck message arrives. What must not happen?",
 	Needs:    []Need{Control},
-	Takes:    15 * time.Second,
+	Takes:    5 * time.Second,
 	play: func(ctx context.Context, r *run) error {
-		ada, ben, err := r.pair(ctx)
+		payer, payee, err := r.pair(ctx)
 		if err != nil {
 			return err
 		}
-		before, err := r.balances(ctx, ada, ben)
+		before, err := r.balances(ctx, payer, payee)
 		if err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ var earlyRefund = Exercise{
 		}); err != nil {
 			return err
 		}
-		id, err := r.send(ctx, ada, ben)
+		id, err := r.send(ctx, payer, payee)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ var earlyRefund = Exercise{
 		if err != nil {
 			return err
 		}
-		after, err := r.balances(ctx, ada, ben)
+		after, err := r.balances(ctx, payer, payee)
 		if err != nil {
 			return err
 		}

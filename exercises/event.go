@@ -1,6 +1,8 @@
 package exercises
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -15,6 +17,35 @@ type Event struct {
 	Where    string    `json:"where,omitzero"`   // where people can see the same
 	Proves   Proof     `json:"proves,omitzero"`  // of a check
 	OK       *bool     `json:"ok,omitzero"`      // of a check and of the end
+	Reason   Reason    `json:"reason,omitzero"`  // of an end that is not well
+}
+
+// Reason says in one word why a run has not passed; Event.Text says it in a sentence.
+type Reason string
+
+// The reasons.
+const (
+	NoFault      Reason = "NO_FAULT"      // ErrNoFault
+	NotRecovered Reason = "NOT_RECOVERED" // ErrNotRecovered
+	Broken       Reason = "BROKEN"        // ErrBroken
+	Unfit        Reason = "UNFIT"         // ErrNeeds
+	Busy         Reason = "BUSY"          // ErrBusy
+	Interrupted  Reason = "INTERRUPTED"
+	Failed       Reason = "FAILED" // something else went wrong
+)
+
+func reasonOf(err error) Reason {
+	for _, r := range []struct {
+		err    error
+		reason Reason
+	}{
+		{nil, ""}, {ErrBroken, Broken}, {context.Canceled, Interrupted}, {ErrNoFault, NoFault}, {ErrNotRecovered, NotRecovered}, {ErrNeeds, Unfit}, {ErrBusy, Busy},
+	} {
+		if errors.Is(err, r.err) {
+			return r.reason
+		}
+	}
+	return Failed
 }
 
 // Kind is what an event is.

@@ -139,9 +139,23 @@ func (r *run) usual(ctx context.Context, name string) error {
 
 // tidy puts back what a run has left that was killed before it could do so: servers first, which the services need.
 func (r *run) tidy(ctx context.Context) error {
-	if r.control == nil {
-		return nil
+	if r.control != nil {
+		if err := r.tidyProcesses(ctx); err != nil {
+			return err
+		}
 	}
+	for _, s := range []*service{r.account, r.transfer} {
+		if err := r.await(ctx, r.patience(), func(ctx context.Context) (bool, error) { // somebody may be looking into it
+			err := r.discardLeft(ctx, s)
+			return err == nil, err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) tidyProcesses(ctx context.Context) error {
 	processes, err := r.control.Processes(ctx)
 	if err != nil {
 		return err
@@ -161,7 +175,7 @@ func (r *run) tidy(ctx context.Context) error {
 
 // revive waits until another process of the service runs than the one that began then, and is ready.
 func (r *run) revive(ctx context.Context, s *service, began float64) error {
-	return r.await(ctx, max(r.Patience, time.Minute), func(ctx context.Context) (bool, error) {
+	return r.await(ctx, r.patience(), func(ctx context.Context) (bool, error) {
 		r.hurry(ctx, s.name)
 		now, err := s.began(ctx)
 		if err != nil || now == began {

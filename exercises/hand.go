@@ -21,7 +21,7 @@ func (h *hand) take(ctx context.Context, r *run, queue string, wanted func(heard
 	if err != nil {
 		return message, err
 	}
-	err = r.await(ctx, r.Patience, func(context.Context) (there bool, err error) {
+	err = r.await(ctx, r.patience(), func(context.Context) (there bool, err error) {
 		message, there, err = channel.Get(queue, false)
 		return there && wanted(readEvent(message)), err
 	})

@@ -13,9 +13,9 @@ var killed = Exercise{
 	Number: 9, Name: "kill", Title: "Kill -9 at the worst moment",
 	Question: "A process is killed after its commit and before its ack, and another one after the broker has confirmed a message and before the outbox knows. Is money lost, or moved twice?",
 	Needs:    []Need{Faults},
-	Takes:    20 * time.Second,
+	Takes:    10 * time.Second,
 	play: func(ctx context.Context, r *run) error {
-		ada, ben, err := r.pair(ctx)
+		payer, payee, err := r.pair(ctx)
 		if err != nil {
 			return err
 		}
@@ -26,7 +26,7 @@ var killed = Exercise{
 		defer ear.close()
 
 		// Between commit and ack: the money has moved, and the broker does not know.
-		id, err := r.killAt(ctx, r.account, "after-commit", ada, ben)
+		id, err := r.killAt(ctx, r.account, "after-commit", payer, payee)
 		if err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ var killed = Exercise{
 		}
 
 		// Between publish and mark: the broker has the message, and the outbox still holds it.
-		if id, err = r.killAt(ctx, r.transfer, "after-publish", ada, ben); err != nil {
+		if id, err = r.killAt(ctx, r.transfer, "after-publish", payer, payee); err != nil {
 			return err
 		}
 		requested := messageID(id, contract.TransferRequested)

@@ -15,7 +15,7 @@ var lap = Exercise{
 	Takes:    15 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		const events, attempts = 5, 3
-		ada, ben, err := r.pair(ctx)
+		payer, payee, err := r.pair(ctx)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ var lap = Exercise{
 			figure("after attempt 1", waited[1]), figure("after attempt 2", waited[2])); err != nil {
 			return err
 		}
-		if err := r.passes(ctx, ada, ben); err != nil {
+		if err := r.passes(ctx, payer, payee); err != nil {
 			return err
 		}
 		left, _, err := r.broker.depth(contract.AccountEventsRetry)

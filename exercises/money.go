@@ -30,8 +30,11 @@ func (r *run) open(ctx context.Context, names ...string) ([]customer, error) {
 		var account struct {
 			Status string `json:"status"`
 		}
-		err := r.account.call(ctx, http.MethodPost, "/accounts", map[string]any{
-			"id": c.id, "owner": name + " (exercises)", "currency": "EUR", "openingBalanceMinor": opening}, &account)
+		err := r.await(ctx, r.patience(), func(ctx context.Context) (bool, error) { // a database that was restarted before is noticed by the next call
+			err := r.account.call(ctx, http.MethodPost, "/accounts", map[string]any{
+				"id": c.id, "owner": name + " (exercises)", "currency": "EUR", "openingBalanceMinor": opening}, &account)
+			return err == nil, err
+		})
 		if err == nil && account.Status == "FROZEN" {
 			err = r.thaw(ctx, c)
 		}
@@ -43,12 +46,31 @@ func (r *run) open(ctx context.Context, names ...string) ([]customer, error) {
 	return customers, nil
 }
 
-func (r *run) pair(ctx context.Context) (ada, ben customer, err error) {
+// pair is who pays and who is paid: of two customers the one who has more pays, so that no number of runs makes anybody poor.
+func (r *run) pair(ctx context.Context) (payer, payee customer, err error) {
 	both, err := r.open(ctx, "Ada", "Ben")
 	if err != nil {
-		return ada, ben, err
+		return payer, payee, err
+	}
+	has, err := r.balances(ctx, both...)
+	if err != nil {
+		return payer, payee, err
+	}
+	if has[1] > has[0] {
+		slices.Reverse(both)
 	}
 	return both[0], both[1], nil
+}
+
+func (r *run) balances(ctx context.Context, customers ...customer) (amounts []int64, err error) {
+	for _, c := range customers {
+		amount, err := r.balance(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		amounts = append(amounts, amount)
+	}
+	return amounts, nil
 }
 
 func (r *run) freeze(ctx context.Context, c customer) error {
@@ -105,7 +127,7 @@ func (r *run) ask(ctx context.Context, key string, from, to customer) (id string
 func (r *run) send(ctx context.Context, from, to customer) (id string, err error) {
 	key := uuid.NewString()
 	var refusal error
-	err = r.await(ctx, max(r.Patience, time.Minute)+r.Outage, func(ctx context.Context) (bool, error) {
+	err = r.await(ctx, r.patience()+r.Outage, func(ctx context.Context) (bool, error) {
 		var err error
 		id, err = r.ask(ctx, key, from, to)
 		if answer, ok := errors.AsType[*refused](err); ok && answer.status < 500 {
@@ -139,7 +161,7 @@ func (r *run) show(ctx context.Context, id string) (t transfer, err error) {
 
 // end waits until the transfer has ended.
 func (r *run) end(ctx context.Context, id string) (t transfer, err error) {
-	err = r.await(ctx, max(r.Patience, time.Minute), func(ctx context.Context) (bool, error) {
+	err = r.await(ctx, r.patience(), func(ctx context.Context) (bool, error) {
 		var err error
 		t, err = r.show(ctx, id)
 		return t.ended(), err

@@ -14,10 +14,10 @@ var outage = Exercise{
 	Number: 8, Name: "database-down", Title: "The database is away for a minute",
 	Question: "A hundred requests wait, and PostgreSQL stops. Each message has four attempts, and the outage lasts longer than all of them. How many end in quarantine?",
 	Needs:    []Need{Control},
-	Takes:    80 * time.Second,
+	Takes:    75 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		const requests = 100
-		ada, ben, err := r.pair(ctx)
+		payer, payee, err := r.pair(ctx)
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ var outage = Exercise{
 		if _, err := r.control.Act(ctx, r.account.name, control.Pause, nil); err != nil {
 			return err
 		}
-		ids, err := r.sendMany(ctx, requests, ada, ben)
+		ids, err := r.sendMany(ctx, requests, payer, payee)
 		if err != nil {
 			return err
 		}

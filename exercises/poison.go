@@ -15,7 +15,7 @@ var poison = Exercise{
 	Takes:    15 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		const attempts = 3
-		ada, ben, err := r.pair(ctx)
+		payer, payee, err := r.pair(ctx)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ var poison = Exercise{
 				return err
 			}
 			if n == 1 {
-				if err := r.passes(ctx, ada, ben); err != nil {
+				if err := r.passes(ctx, payer, payee); err != nil {
 					return err
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -69,7 +70,7 @@ type outcome struct {
 
 // replay sends a quarantined message on its way again; without confirm it only says what would happen.
 func (r *run) replay(ctx context.Context, s *service, id string, confirm bool) (o outcome, err error) {
-	err = r.await(ctx, max(r.Patience, time.Minute), func(ctx context.Context) (bool, error) { // somebody may be looking into it
+	err = r.await(ctx, r.patience(), func(ctx context.Context) (bool, error) { // somebody may be looking into it
 		var answer struct {
 			Items []outcome `json:"items"`
 		}
@@ -98,6 +99,27 @@ func (r *run) discardLater(s *service, ids ...string) {
 			return err == nil, err
 		})
 	})
+}
+
+// discardLeft throws away what killed runs have left. The event of a real transfer (exercise 4) is not among it: it is to be replayed.
+func (r *run) discardLeft(ctx context.Context, s *service) error {
+	var list struct {
+		Items []parked `json:"items"`
+	}
+	if err := s.call(ctx, http.MethodGet, "/admin/quarantine?limit=1000", nil, &list); err != nil {
+		return err
+	}
+	var ids []string
+	for _, p := range list.Items {
+		if strings.HasPrefix(p.MessageID, ours) {
+			ids = append(ids, p.Key)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	r.say(Event{Kind: Reset, Text: fmt.Sprintf("%d messages of earlier runs are in %s's quarantine; they are discarded first.", len(ids), s.name)})
+	return r.discard(ctx, s, ids)
 }
 
 func (r *run) discard(ctx context.Context, s *service, ids []string) error {

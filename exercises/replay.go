@@ -13,9 +13,9 @@ var replay = Exercise{
 	Number: 4, Name: "replay", Title: "Repair and replay",
 	Question: "A bug has parked an event, and a customer's money hangs in transit. The bug is fixed. How does the event come back, and what if somebody replays it twice?",
 	Needs:    []Need{Faults},
-	Takes:    25 * time.Second,
+	Takes:    20 * time.Second,
 	play: func(ctx context.Context, r *run) error {
-		ada, ben, err := r.pair(ctx)
+		payer, payee, err := r.pair(ctx)
 		if err != nil {
 			return err
 		}
@@ -24,13 +24,13 @@ var replay = Exercise{
 		}); err != nil {
 			return err
 		}
-		id, err := r.send(ctx, ada, ben)
+		id, err := r.send(ctx, payer, payee)
 		if err != nil {
 			return err
 		}
 		event := messageID(id, contract.AccountDebited)
 		r.discardLater(r.transfer, event)
-		p, err := r.awaitParked(ctx, r.transfer, event, "account has debited Ada; the event that says so is parked.")
+		p, err := r.awaitParked(ctx, r.transfer, event, "account has debited the payer; the event that says so is parked.")
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func messageID(transferID, kind string) string {
 // replayed looks at what a replay would do, and does it.
 func (r *run) replayed(ctx context.Context, event, forecast, text string) error {
 	var preview outcome
-	err := r.await(ctx, r.Patience, func(ctx context.Context) (there bool, err error) { // a copy may be on its way still
+	err := r.await(ctx, r.patience(), func(ctx context.Context) (there bool, err error) { // a copy may be on its way still
 		if _, there, err = r.transfer.parkedWith(ctx, event); err != nil || !there {
 			return false, err
 		}

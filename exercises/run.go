@@ -55,9 +55,9 @@ func (e Exercise) Run(ctx context.Context, b *Bank, to Reporter) error {
 	err := r.whole(ctx)
 	text := fmt.Sprintf("Exercise %d passed: the fault happened, and the bank got over it.", e.Number)
 	if err != nil {
-		text = fmt.Sprintf("Exercise %d has not passed: %v", e.Number, err)
+		text = fmt.Sprintf("Exercise %d has not passed: %s", e.Number, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
-	r.say(Event{Kind: Ended, Text: text, OK: said(err == nil)})
+	r.say(Event{Kind: Ended, Text: text, OK: said(err == nil), Reason: reasonOf(err)})
 	return err
 }
 
@@ -162,6 +162,11 @@ func (r *run) putBack(ctx context.Context) error {
 		}
 		if err := back.do(ctx); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("putting things back: %w", err))
+		}
+	}
+	for _, s := range []*service{r.account, r.transfer} {
+		if err := r.await(ctx, time.Minute, s.ready); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s is not ready again: %w", s.name, err))
 		}
 	}
 	return failed

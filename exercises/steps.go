@@ -67,6 +67,9 @@ func (r *run) check(proves Proof, failure error, ok bool, text string, figures [
 // errWaited says that something did not come within the time that it was given.
 var errWaited = errors.New("waited in vain")
 
+// patience is how long to wait for what happens with the fault and without it: never so short that a slow machine looks like a failure.
+func (r *run) patience() time.Duration { return max(r.Patience, time.Minute) }
+
 const lookEvery = 50 * time.Millisecond
 
 // await asks until the answer is yes. Who is asked may be down for a while; what it said last is in the error.
@@ -100,7 +103,7 @@ func (r *run) awaitFault(ctx context.Context, text string, ask func(context.Cont
 
 // awaitRecovery waits for a proof that the bank gets over it.
 func (r *run) awaitRecovery(ctx context.Context, text string, ask func(context.Context) (bool, error)) error {
-	return r.awaitCheck(ctx, max(r.Patience, time.Minute), TheRecovery, ErrNotRecovered, text, ask)
+	return r.awaitCheck(ctx, r.patience(), TheRecovery, ErrNotRecovered, text, ask)
 }
 
 func (r *run) awaitCheck(ctx context.Context, patience time.Duration, proves Proof, failure error, text string, ask func(context.Context) (bool, error)) error {
@@ -115,5 +118,8 @@ func (r *run) awaitCheck(ctx context.Context, patience time.Duration, proves Pro
 	return nil
 }
 
+// ours begins the ids of messages that exercises make up, so that what a killed run has left is known for what it is.
+const ours = "exercise-"
+
 // fresh is an id that no earlier run has used.
-func fresh(prefix string) string { return prefix + "-" + strings.ToLower(rand.Text()[:8]) }
+func fresh(name string) string { return ours + name + "-" + strings.ToLower(rand.Text()[:8]) }

@@ -23,7 +23,7 @@ var storm = Exercise{
 	Number: 10, Name: "retry-storm", Title: "The retry storm",
 	Question: "Two hundred events fail at the same moment because a dependency is sick. When do they come back, how often, and does that help it to recover?",
 	Needs:    []Need{Control, Faults},
-	Takes:    75 * time.Second,
+	Takes:    40 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		r.onReset(discarding, "The queues of the tiers are deleted.", func(ctx context.Context) error { return r.removeTiers(ctx) })
 		var storms []stormSeen
@@ -64,7 +64,7 @@ type stormSeen struct {
 
 // storm lets all events of as many transfers fail, from the same moment on, until the window is over.
 func (r *run) storm(ctx context.Context, name string, settings map[string]string, jitter float64) (seen stormSeen, err error) {
-	ada, ben, err := r.pair(ctx)
+	payer, payee, err := r.pair(ctx)
 	if err != nil {
 		return seen, err
 	}
@@ -77,7 +77,7 @@ func (r *run) storm(ctx context.Context, name string, settings map[string]string
 	}); err != nil {
 		return seen, err
 	}
-	ids, err := r.gather(ctx, stormSize, settings, ada, ben)
+	ids, err := r.gather(ctx, stormSize, settings, payer, payee)
 	if err != nil {
 		return seen, err
 	}

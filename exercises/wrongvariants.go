@@ -37,7 +37,7 @@ var wrongVariants = Exercise{
 // counted judges a variant: its wrong form must have lost or made up what was at stake, and its corrected form nothing.
 func (r *run) counted(v drill.Report) error {
 	if v.Wrong.Spin != nil && v.Bare != nil {
-		r.saw("", "One message came back again and again, and the good ones behind it waited.", spin(v.Wrong.Spin)...)
+		r.saw("", "One message came back again and again, moving money each time, and the good ones behind it waited.", spin(v.Wrong.Spin)...)
 		r.saw("", "The same with a message that cannot even be read.", spin(v.Bare)...)
 	}
 	if err := r.happened(v.Wrong.Killed != "" && v.Wrong.Drift() == v.AtStake,
@@ -55,5 +55,6 @@ func sum(o drill.Outcome) []Figure {
 
 func spin(s *drill.Spin) []Figure {
 	return []Figure{figure("laps", s.Laps), figure("per second", fmt.Sprintf("%.0f", s.PerSecond())),
-		figure("processor", fmt.Sprintf("%.0f %%", 100*s.CPU.Seconds()/s.Took.Seconds())), figure("handled behind it", fmt.Sprintf("%d of %d", s.Handled, s.Behind))}
+		figure("processor", fmt.Sprintf("%.0f %%", 100*s.CPU.Seconds()/s.Took.Seconds())),
+		figure("handled behind it", fmt.Sprintf("%d of %d", s.Handled, s.Behind))}
 }

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -37,22 +40,40 @@ func (c *accountCreate) Run(ctx context.Context, to *endpoints, out *output) err
 }
 
 type accountList struct {
-	Limit int `default:"100" help:"At most so many; 0 lists all."`
+	Limit int    `default:"100" help:"At most so many; 0 lists all."`
+	Owner string `help:"Only those whose owner's name contains this, in any letter case."`
+	All   bool   `help:"Also the accounts that bank load has opened, which the table leaves out; JSON has them in any case."`
 }
+
+// errEnough ends a walk through a list.
+var errEnough = errors.New("enough")
 
 func (c *accountList) Run(ctx context.Context, to *endpoints, out *output) error {
 	accounts := []account{}
-	err := list(ctx, to.account(), "/accounts", url.Values{}, c.Limit, func(a account) error {
-		accounts = append(accounts, a)
+	hidden := 0
+	err := list(ctx, to.account(), "/accounts", url.Values{}, 0, func(a account) error {
+		switch {
+		case c.Limit > 0 && len(accounts) == c.Limit:
+			return errEnough
+		case !strings.Contains(strings.ToLower(a.Owner), strings.ToLower(c.Owner)):
+		case !c.All && !out.json && c.Owner == "" && a.ofLoad():
+			hidden++
+		default:
+			accounts = append(accounts, a)
+		}
 		return nil
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errEnough) {
 		return err
 	}
 	if out.json {
 		return out.document(accounts)
 	}
-	return printAccounts(out, accounts...)
+	if err := printAccounts(out, accounts...); err != nil || hidden == 0 {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "\nand %d accounts of bank load, which --all shows\n", hidden)
+	return err
 }
 
 type accountShow struct {

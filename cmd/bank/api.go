@@ -56,18 +56,28 @@ type page[T any] struct {
 	Next  string `json:"next,omitzero"`
 }
 
-func (e *endpoints) account() *api  { return newAPI("account", e.AccountURL) }
-func (e *endpoints) transfer() *api { return newAPI("transfer", e.TransferURL) }
+func (e *endpoints) account() *api { return newAPI("account", e.AccountURL).or(e.need("ACCOUNT_URL")) }
+func (e *endpoints) transfer() *api {
+	return newAPI("transfer", e.TransferURL).or(e.need("TRANSFER_URL"))
+}
 
 // api talks to one service.
 type api struct {
 	name string // for messages: "account", "transfer"
 	base string
 	http http.Client
+
+	unknown error // why it has no address; nil when it has one
 }
 
 func newAPI(name, base string) *api {
 	return &api{name: name, base: strings.TrimSuffix(base, "/"), http: http.Client{Timeout: 15 * time.Second}}
+}
+
+// or says what is answered to every call when there is no address.
+func (a *api) or(unknown error) *api {
+	a.unknown = unknown
+	return a
 }
 
 // problem is a refusal of a service, in its own words (RFC 9457).
@@ -94,9 +104,8 @@ func (p *problem) Error() string {
 
 // do makes one call and reads the answer into result, unless that is nil. It returns the answer's headers.
 func (a *api) do(ctx context.Context, method, path string, body, result any, headers ...string) (http.Header, error) {
-	if a.base == "" {
-		return nil, fmt.Errorf("the address of the %s service is not known: run \"bank up\", or set %s_URL",
-			a.name, strings.ToUpper(a.name))
+	if a.unknown != nil {
+		return nil, a.unknown
 	}
 	var reader io.Reader
 	if body != nil {

@@ -15,9 +15,11 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"example.com/banking/internal/invariants"
+	"example.com/banking/pkg/messaging"
 )
 
-// queue is what the management API knows of one queue. Its figures are a few seconds old.
+// queue is what is known of one queue. How many wait and how many consume is the broker's own word; how many are being handled only the
+// management API counts, and is a few seconds late.
 type queue struct {
 	Name      string `json:"name"`
 	Ready     int64  `json:"ready"`
@@ -29,19 +31,20 @@ type queue struct {
 type broker struct {
 	amqpURL    string
 	management string
+	unmanaged  error // why that is not known
 	vhost      string
 }
 
 func newBroker(to *endpoints) (*broker, error) {
-	if to.AMQPURL == "" {
-		return nil, errors.New(`the broker's address is not known: run "bank up", or set AMQP_URL`)
+	if err := to.need("AMQP_URL"); err != nil {
+		return nil, err
 	}
 	first, _, _ := strings.Cut(to.AMQPURL, ",")
 	uri, err := amqp.ParseURI(first)
 	if err != nil {
 		return nil, errors.New("AMQP_URL is not a valid AMQP URL") // the parser's words would quote the password
 	}
-	b := &broker{amqpURL: first, vhost: uri.Vhost, management: to.ManagementURL}
+	b := &broker{amqpURL: first, vhost: uri.Vhost, management: to.ManagementURL, unmanaged: to.need("RABBITMQ_MANAGEMENT_URL")}
 	if b.management == "" {
 		return b, nil
 	}
@@ -56,11 +59,10 @@ func newBroker(to *endpoints) (*broker, error) {
 	return b, nil
 }
 
-// dial opens a connection; the password never shows in an error.
-func (b *broker) dial() (*amqp.Connection, error) {
-	properties := amqp.NewConnectionProperties()
-	properties.SetClientConnectionName("bank")
-	conn, err := amqp.DialConfig(b.amqpURL, amqp.Config{Properties: properties, Heartbeat: 10 * time.Second})
+// dial opens a connection, with the same guard against what the client library cannot read as the services have; the password never shows
+// in an error.
+func (b *broker) dial(ctx context.Context) (*amqp.Connection, error) {
+	conn, err := messaging.NewSession(messaging.SessionConfig{URLs: []string{b.amqpURL}, Name: "bank", Heartbeat: 10 * time.Second}).Dial(ctx, "operator")
 	if err != nil {
 		return nil, fmt.Errorf("the broker does not answer: %w", err)
 	}
@@ -69,8 +71,34 @@ func (b *broker) dial() (*amqp.Connection, error) {
 
 // queues lists the vhost's queues by name, without those that belong to a single connection.
 func (b *broker) queues(ctx context.Context) ([]queue, error) {
-	if b.management == "" {
-		return nil, errors.New("the management API's address is not known: set RABBITMQ_MANAGEMENT_URL")
+	known, err := b.managed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := b.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	channel, err := conn.Channel()
+	if err != nil {
+		return nil, err
+	}
+	for i := range known {
+		q := &known[i]
+		declared, err := channel.QueueDeclarePassive(q.Name, true, false, false, false, nil)
+		if err != nil {
+			return nil, fmt.Errorf("counting queue %s: %w", q.Name, err)
+		}
+		q.Ready, q.Consumers = int64(declared.Messages), int64(declared.Consumers)
+	}
+	return known, nil
+}
+
+// managed lists them as the management API does.
+func (b *broker) managed(ctx context.Context) ([]queue, error) {
+	if b.unmanaged != nil {
+		return nil, b.unmanaged
 	}
 	path := b.management + "/api/queues/" + url.PathEscape(b.vhost)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
@@ -121,22 +149,9 @@ func (b *broker) Queues(ctx context.Context) ([]invariants.Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := b.dial()
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	channel, err := conn.Channel()
-	if err != nil {
-		return nil, err
-	}
 	counted := make([]invariants.Queue, 0, len(known))
 	for _, q := range known {
-		ready, err := b.depth(channel, q.Name)
-		if err != nil {
-			return nil, fmt.Errorf("counting queue %s: %w", q.Name, err)
-		}
-		counted = append(counted, invariants.Queue{Name: q.Name, Messages: ready + q.Unacked})
+		counted = append(counted, invariants.Queue{Name: q.Name, Messages: q.Ready + q.Unacked})
 	}
 	return counted, nil
 }

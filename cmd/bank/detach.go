@@ -19,7 +19,7 @@ const detached = "BANK_DETACHED_READY_FD"
 
 // detach starts 'bank up' in a session of its own, shows its progress, and returns once it is ready or has failed. A
 // detach that is interrupted, or killed, takes the unfinished bank with it.
-func detach(ctx context.Context, term *terminal) error {
+func detach(ctx context.Context, term *terminal, anyPort bool) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find own executable: %w", err)
@@ -46,6 +46,9 @@ func detach(ctx context.Context, term *terminal) error {
 	}
 	defer func() { _ = ready.Close() }()
 	cmd := exec.Command(exe, "up", "--dir", term.dir)
+	if anyPort {
+		cmd.Args = append(cmd.Args, "--any-port")
+	}
 	const firstExtraFile = 3
 	cmd.Env = append(os.Environ(), detached+"="+strconv.Itoa(firstExtraFile))
 	cmd.ExtraFiles = []*os.File{tell}

@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"example.com/banking/internal/supervise"
 )
 
 // endpoints are the addresses and secrets of a running bank, under the names that they have in the file and in
@@ -17,6 +20,8 @@ type endpoints struct {
 	AccountDatabaseURL, TransferDatabaseURL string
 	AdminToken                              string
 	ControlURL                              string // of the bank's keeper: see package control
+
+	dir string // of the bank that they are said to belong to
 }
 
 func (e *endpoints) fields() []struct {
@@ -44,7 +49,7 @@ func endpointsFile(dir string) string { return filepath.Join(dir, "endpoints.env
 // loadEndpoints reads the file that 'bank up' wrote into dir and lets the environment override it. Without the file the
 // environment alone has to do. What neither names stays empty: see need.
 func loadEndpoints(dir string) (*endpoints, error) {
-	e := &endpoints{}
+	e := &endpoints{dir: dir}
 	values := map[string]string{}
 	file, err := os.Open(endpointsFile(dir))
 	switch {
@@ -85,8 +90,25 @@ func (e *endpoints) need(keys ...string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s not known: start a bank with 'bank up' (or 'make up'), or set it in the environment",
-		strings.Join(missing, ", "))
+	names := strings.Join(missing, ", ")
+	if e.dir != "" && supervise.Locked(filepath.Join(e.dir, lockFile)) {
+		return fmt.Errorf("%s not known yet: a bank is starting in %s, and says its addresses when it is ready", names, e.dir)
+	}
+	return fmt.Errorf("%s not known: start a bank with 'bank up' (or 'make up'), or set it in the environment", names)
+}
+
+// gone explains why nobody answers, when the bank that wrote its addresses down has ended without taking them away: nil when that
+// is not so.
+func (e *endpoints) gone(err error) error {
+	var unreachable *net.OpError
+	if _, missing := os.Stat(endpointsFile(e.dir)); !errors.As(err, &unreachable) || missing != nil {
+		return nil
+	}
+	lock := filepath.Join(e.dir, lockFile)
+	if _, missing := os.Stat(lock); missing != nil || supervise.Locked(lock) {
+		return nil
+	}
+	return fmt.Errorf("the bank in %s does not run any more, it was killed; the addresses in %s are its last. 'bank up' starts it again", e.dir, endpointsFile(e.dir))
 }
 
 // save writes the file for the owner's eyes only: it holds passwords. It appears whole or not at all.

@@ -8,7 +8,7 @@ import (
 
 func TestEndpointsRoundTripAndEnvironmentWins(t *testing.T) {
 	dir := t.TempDir()
-	saved := endpoints{AccountURL: "http://127.0.0.1:8081", AMQPURL: "amqp://u:p=q@127.0.0.1:5672/banking", AdminToken: "t"}
+	saved := endpoints{AccountURL: "http://127.0.0.1:8081", AMQPURL: "amqp://u:p=q@127.0.0.1:5672/banking", AdminToken: "t", dir: dir}
 	if err := saved.save(dir); err != nil {
 		t.Fatal(err)
 	}

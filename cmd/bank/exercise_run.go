@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -20,7 +23,7 @@ type exerciseRun struct {
 	Yes          bool          `help:"Do not wait for a prediction, nor before things are put back."`
 	WithoutFault bool          `aliases:"no-fault" help:"Leave the fault out. The run must then fail: a proof that cannot fail proves nothing."`
 	Outage       time.Duration `default:"1m" help:"Exercise 8: how long the database is away."`
-	Patience     time.Duration `default:"1m" help:"How long to wait for what must happen."`
+	Patience     time.Duration `default:"1m" help:"How long to wait for a proof that the fault has happened."`
 }
 
 func (c *exerciseRun) Run(ctx context.Context, to *endpoints, out *output, term *terminal) error {
@@ -28,17 +31,23 @@ func (c *exerciseRun) Run(ctx context.Context, to *endpoints, out *output, term 
 	if err != nil {
 		return err
 	}
+	ctx, done := signal.NotifyContext(ctx, syscall.SIGHUP) // a terminal that is closed is an interruption
+	defer done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	signal.Ignore(syscall.SIGPIPE) // so is a reader that has gone; it must not end the program before all is put back
+	out.Writer = &watchedWriter{to: out.Writer, gone: cancel}
 	bank := breakable(to, term.dir)
 	bank.WithoutFault, bank.Outage, bank.Patience = c.WithoutFault, c.Outage, c.Patience
 	if out.json {
-		err := e.Run(ctx, bank, func(event exercises.Event) { _ = out.line(event) }) // a reader that has gone misses the rest
+		err := e.Run(ctx, bank, func(event exercises.Event) { _ = out.line(event) }) // a reader that has gone ends the run
 		if err != nil {
 			return errExercise
 		}
 		return nil
 	}
 	t := &teller{out: out, page: page, began: time.Now()}
-	if !c.Yes && isatty.IsTerminal(os.Stdin.Fd()) && out.color {
+	if !c.Yes && isatty.IsTerminal(os.Stdin.Fd()) && out.terminal {
 		t.keys = bufio.NewReader(os.Stdin)
 		bank.BeforeReset = func(ctx context.Context) {
 			t.ask(ctx, "Look around as long as you like: nothing has been put back yet. Press Enter to do so.")
@@ -51,6 +60,20 @@ func (c *exerciseRun) Run(ctx context.Context, to *endpoints, out *output, term 
 		return errExercise
 	}
 	return nil
+}
+
+// watchedWriter tells when nobody reads any more.
+type watchedWriter struct {
+	to   io.Writer
+	gone func()
+}
+
+func (w *watchedWriter) Write(text []byte) (int, error) {
+	n, err := w.to.Write(text)
+	if err != nil {
+		w.gone()
+	}
+	return n, err
 }
 
 // teller tells people of a run: the page's words around what really happens.
@@ -136,5 +159,6 @@ func (t *teller) close(passed bool) {
 	t.section("What you saw, and where", pages.See)
 	t.section("Why", pages.Why)
 	t.section("How it is repaired", pages.Repair)
+	t.section("How it is checked", pages.Check)
 	t.section("Interview question", pages.Interview)
 }

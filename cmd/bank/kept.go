@@ -116,7 +116,9 @@ func (k *kept) startAs(o keptOrder) error {
 	if k.service == nil && len(o.changed) > 0 {
 		return fmt.Errorf("settings of a server %w: only a service takes them", control.ErrSetting)
 	}
-	if err := k.start(o.ctx, o.changed); err != nil {
+	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
+	defer cancel()
+	if err := k.start(ctx, o.changed); err != nil {
 		k.note(control.Restarting, o.changed)
 		return err
 	}

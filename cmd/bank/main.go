@@ -31,7 +31,7 @@ type commands struct {
 	Outbox   outboxCommand   `cmd:"" help:"Show and send again the outgoing messages that the broker refused."`
 	Policy   policyCommand   `cmd:"" help:"Show what the retry policy does: delays, jitter, layers, dampers, platforms."`
 	Load     loadCommand     `cmd:"" help:"Make traffic at a fixed rate, and measure latencies."`
-	Verify   verifyCommand   `cmd:"" help:"Check every invariant; exit code 1 when one is broken."`
+	Verify   verifyCommand   `cmd:"" help:"Check every invariant; exit code 1 when one is broken. What cannot be judged now is said, and is no failure."`
 	Service  serviceCommand  `cmd:"" help:"List, stop, kill, pause and start what 'up' keeps running."`
 	Exercise exerciseCommand `cmd:"" help:"The break-it exercises: list, read and run them."`
 }
@@ -81,7 +81,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	command.Bind(newOutput(stdout, cli.JSON))
-	err = command.BindToProvider(func() (*endpoints, error) { return loadEndpoints(cli.Dir) })
+	to := &endpoints{}
+	err = command.BindToProvider(func() (*endpoints, error) {
+		to, err = loadEndpoints(cli.Dir)
+		return to, err
+	})
 	if err == nil {
 		err = command.Run(&terminal{out: stdout, err: stderr, dir: cli.Dir, json: cli.JSON})
 	}
@@ -93,6 +97,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return int(exit)
 	default:
 		_, _ = fmt.Fprintln(stderr, "bank:", foreignLines(err.Error())) // which may quote somebody's text
+		if gone := to.gone(err); gone != nil {
+			_, _ = fmt.Fprintln(stderr, "bank:", gone)
+		}
 		return 1
 	}
 }

@@ -15,8 +15,9 @@ import (
 // output is where a command writes: tables and sentences for people, one JSON document for programs.
 type output struct {
 	io.Writer
-	json  bool
-	color bool
+	json     bool
+	terminal bool // people are looking
+	color    bool
 }
 
 func newOutput(to io.Writer, asJSON bool) *output {
@@ -25,7 +26,7 @@ func newOutput(to io.Writer, asJSON bool) *output {
 	if asJSON && isTerminal {
 		to = &printableJSON{to: to}
 	}
-	return &output{Writer: to, json: asJSON, color: isTerminal && os.Getenv("NO_COLOR") == ""}
+	return &output{Writer: to, json: asJSON, terminal: isTerminal, color: isTerminal && os.Getenv("NO_COLOR") == ""}
 }
 
 // document writes one JSON document.

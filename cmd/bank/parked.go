@@ -65,8 +65,13 @@ type parkedList struct {
 	parkedFilter `embed:""`
 }
 
-func (c *parkedList) Run(ctx context.Context, to *endpoints, out *output) error {
-	return c.list(ctx, to, &parkedRows{out: out})
+func (c *parkedList) Run(ctx context.Context, to *endpoints, out *output, term *terminal) error {
+	rows := &parkedRows{out: out}
+	err := c.list(ctx, to, rows)
+	if rows.shown == 0 {
+		c.hint(term)
+	}
+	return err
 }
 
 // list shows what the services have. A name of which none has a message is an error, even when other messages are shown.

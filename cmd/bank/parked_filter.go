@@ -14,6 +14,7 @@ import (
 
 // parkedFilter says which messages are meant.
 type parkedFilter struct {
+	Name      []filled      `arg:"" optional:"" help:"The messages' ids or sha256: keys; the same as --id."`
 	ID        []filled      `name:"id" sep:"none" help:"The body's messageId, or a sha256: key; may be repeated."`
 	Queue     filled        `help:"Only of this queue: banking.dead-letters, or an account queue's name with _error behind it."`
 	Reason    filled        `help:"Only these, e.g. MAX_ATTEMPTS, NOT_FOUND_AGED, VALIDATION, CRASH_LOOP, EXPIRED."`
@@ -41,7 +42,7 @@ func (f *filled) Decode(ctx *kong.DecodeContext) error {
 
 // narrow says whether the filter leaves anything out, the limit aside.
 func (f *parkedFilter) narrow() bool {
-	return len(f.ID) > 0 || f.Queue != "" || f.Reason != "" || f.Class != "" || f.Type != "" || f.OlderThan > 0
+	return len(f.ids()) > 0 || f.Queue != "" || f.Reason != "" || f.Class != "" || f.Type != "" || f.OlderThan > 0
 }
 
 // parkedChange is what both verbs that change something have beside their filter.
@@ -66,15 +67,15 @@ func (f *parkedFilter) query(limit int) url.Values {
 	if f.OlderThan != 0 {
 		query.Set("olderThan", f.OlderThan.String())
 	}
-	if len(f.ID) > 0 {
-		query["id"] = f.ids()
+	if ids := f.ids(); len(ids) > 0 {
+		query["id"] = ids
 	}
 	return query
 }
 
 // ids are those that are asked for, each once.
 func (f *parkedFilter) ids() (ids []string) {
-	for _, id := range f.ID {
+	for _, id := range slices.Concat(f.ID, f.Name) {
 		if !slices.Contains(ids, string(id)) {
 			ids = append(ids, string(id))
 		}

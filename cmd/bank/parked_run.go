@@ -184,6 +184,9 @@ func (r *parkedRun) end(failure error) error {
 	} else {
 		r.sumUp(total)
 	}
+	if r.missing.services > 0 && total.Matched == 0 {
+		r.filter.hint(r.term)
+	}
 	if total.Refused+total.Failed > 0 {
 		wrong = append(wrong, fmt.Errorf("%d refused, %d failed", total.Refused, total.Failed))
 	}

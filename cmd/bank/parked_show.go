@@ -16,7 +16,6 @@ import (
 )
 
 type parkedShow struct {
-	Name         []filled `arg:"" optional:"" help:"The messages' ids or sha256: keys; the same as --id."`
 	parkedFilter `embed:""`
 }
 
@@ -44,10 +43,12 @@ type parkedBody struct {
 	Base64 *string `json:"base64"`
 }
 
-func (c *parkedShow) Run(ctx context.Context, to *endpoints, out *output) error {
-	c.ID = append(c.ID, c.Name...)
+func (c *parkedShow) Run(ctx context.Context, to *endpoints, out *output, term *terminal) error {
 	rows := &parkedRows{out: out, whole: true}
 	err := c.list(ctx, to, rows)
+	if rows.shown == 0 {
+		c.hint(term)
+	}
 	if err == nil && rows.shown == 0 {
 		return errors.New("nothing in quarantine matches")
 	}

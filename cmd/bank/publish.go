@@ -6,18 +6,23 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 // publishCommand sends a raw message. It checks nothing: garbage is what the exercises are about.
 type publishCommand struct {
-	Key       string            `required:"" help:"Routing key."`
-	Body      string            `help:"File with the body; - or nothing reads standard input."`
-	Header    map[string]string `mapsep:"none" help:"AMQP header, name=value; may be repeated."`
-	Exchange  string            `default:"banking.events" help:"Exchange; an empty one is the default exchange, whose keys are queue names."`
-	MessageID string            `help:"AMQP message_id property; the body's own id is not touched."`
+	Key        string            `required:"" help:"Routing key."`
+	Body       string            `help:"File with the body; - or nothing reads standard input."`
+	Header     map[string]string `mapsep:"none" help:"AMQP header, name=value, a text; or name:TYPE=value with the type int, float, bool, time (RFC 3339), json or null. May be repeated."`
+	Exchange   string            `default:"banking.events" help:"Exchange; an empty one is the default exchange, whose keys are queue names."`
+	MessageID  string            `help:"AMQP message_id property; the body's own id is not touched."`
+	Expiration string            `help:"AMQP expiration property: how long it may wait in a queue, e.g. 5s. What is no duration is sent as it is."`
+	Timestamp  time.Time         `help:"AMQP timestamp property, e.g. 2026-11-30T10:15:00Z."`
 }
 
 func (c *publishCommand) Run(ctx context.Context, to *endpoints, out *output) error {
@@ -29,17 +34,81 @@ func (c *publishCommand) Run(ctx context.Context, to *endpoints, out *output) er
 	if err != nil {
 		return err
 	}
-	headers := amqp.Table{}
-	for name, value := range c.Header {
-		headers[name] = value
+	headers, err := typedHeaders(c.Header)
+	if err != nil {
+		return err
 	}
 	if err := b.publish(ctx, c.Exchange, c.Key, amqp.Publishing{
 		ContentType: "application/json", DeliveryMode: amqp.Persistent, MessageId: c.MessageID, Headers: headers, Body: body,
+		Expiration: c.expiration(), Timestamp: c.Timestamp,
 	}); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "published %d bytes to exchange %q with key %q; the broker has confirmed it\n", len(body), c.Exchange, c.Key)
 	return nil
+}
+
+// expiration is the property as AMQP has it, a text with milliseconds.
+func (c *publishCommand) expiration() string {
+	if d, err := time.ParseDuration(c.Expiration); err == nil {
+		return strconv.FormatInt(d.Milliseconds(), 10)
+	}
+	return c.Expiration
+}
+
+// typedHeaders reads headers of the form name=text and name:TYPE=value. A colon before anything but a type belongs to the name.
+func typedHeaders(given map[string]string) (amqp.Table, error) {
+	headers := amqp.Table{}
+	for name, value := range given {
+		var typed any = value
+		var err error
+		colon := strings.LastIndexByte(name, ':')
+		kind := name[colon+1:]
+		switch {
+		case colon < 0:
+		case kind == "int":
+			typed, err = strconv.ParseInt(value, 10, 64)
+		case kind == "float":
+			typed, err = strconv.ParseFloat(value, 64)
+		case kind == "bool":
+			typed, err = strconv.ParseBool(value)
+		case kind == "time":
+			typed, err = time.Parse(time.RFC3339, value)
+		case kind == "json":
+			var decoded any
+			err = json.Unmarshal([]byte(value), &decoded)
+			typed = asTable(decoded)
+		case kind == "null":
+			typed = nil
+		default:
+			colon = -1
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the header %s=%s: the value is not of the type %s: %w", name, value, kind, err)
+		}
+		if colon >= 0 {
+			name = name[:colon]
+		}
+		headers[name] = typed
+	}
+	return headers, nil
+}
+
+// asTable makes of what JSON has what AMQP has.
+func asTable(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		table := amqp.Table{}
+		for name, field := range v {
+			table[name] = asTable(field)
+		}
+		return table
+	case []any:
+		for i := range v {
+			v[i] = asTable(v[i])
+		}
+	}
+	return value
 }
 
 func (c *publishCommand) read() ([]byte, error) {
@@ -53,7 +122,7 @@ var errUnrouted = errors.New("no queue takes this message: the broker has return
 
 // publish sends one message and waits for the broker's confirm.
 func (b *broker) publish(ctx context.Context, exchange, key string, message amqp.Publishing) error {
-	conn, err := b.dial()
+	conn, err := b.dial(ctx)
 	if err != nil {
 		return err
 	}

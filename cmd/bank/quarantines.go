@@ -95,7 +95,7 @@ const (
 // ask for one at a time would take half a minute for 10,000, and meanwhile the quarantine looks empty to everybody else; and in chunks, each
 // to a channel of its own. The channels are closed in the order of what they hold, because that is the order in which it stands then.
 func (b *broker) peek(ctx context.Context, name string, visit func(amqp.Delivery)) error {
-	conn, err := b.dial()
+	conn, err := b.dial(ctx)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,24 @@ func lookThrough(t *testing.T, to *endpoints) (ids []string, err error) {
 	return ids, err
 }
 
+// declared is a channel to a broker that has a queue of this name.
+func declared(t *testing.T, url, name string) *amqp.Channel {
+	t.Helper()
+	conn, err := amqp.Dial(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	ch, err := conn.Channel()
+	if err == nil {
+		_, err = ch.QueueDeclare(name, true, false, false, false, amqp.Table{"x-queue-type": "quorum"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ch
+}
+
 // The service that owns a quarantine is asked, and nobody else: the broker's address leads nowhere here.
 func TestQuarantinesAreSeenThroughTheirServices(t *testing.T) {
 	t.Parallel()
@@ -81,18 +99,7 @@ func TestQuarantineIsSeenWithoutItsService(t *testing.T) {
 	t.Parallel()
 	const n = 3*peekChunk + 1
 	to := &endpoints{AMQPURL: testenv.New(t).AMQPURL}
-	conn, err := amqp.Dial(to.AMQPURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	ch, err := conn.Channel()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ch.QueueDeclare(lot, true, false, false, false, amqp.Table{"x-queue-type": "quorum"}); err != nil {
-		t.Fatal(err)
-	}
+	ch := declared(t, to.AMQPURL, lot)
 	if err := ch.Confirm(false); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func (c *queuesCommand) Run(ctx context.Context, to *endpoints, out *output) err
 // watchQueues prints a line whenever the number of waiting messages of a queue changes. It asks the broker itself and not the
 // statistics, so that a message shows for as long as it really waits.
 func watchQueues(ctx context.Context, b *broker, out *output, every time.Duration) error {
-	conn, err := b.dial()
+	conn, err := b.dial(ctx)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,14 @@ func (b *bank) startPrograms(ctx context.Context, folder string, programs ...pro
 			Env: append(append(slices.Clone(b.environment), p.env...), "ADMIN_TOKEN="+b.where.AdminToken),
 			Log: filepath.Join(b.term.dir, "logs", p.name+".log"),
 		}}
-		if err := s.start(p.port, b.term); err != nil {
+		port := p.port
+		if b.anyPort {
+			var err error
+			if port, err = servers.FreePort(b.taken); err != nil {
+				return err
+			}
+		}
+		if err := s.start(port, b.term); err != nil {
 			return err
 		}
 		started = append(started, s)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,8 +15,8 @@ import (
 // stream makes a call whose answer is {"items": […], …}, and visits each item as it comes: such an answer may take as long as a run over
 // thousands of messages. The other members are read into rest.
 func (a *api) stream(ctx context.Context, method, path string, body any, visit func(jsontext.Value) error, rest any, headers ...string) error {
-	if a.base == "" {
-		return fmt.Errorf("the address of the %s service is not known: run \"bank up\", or set %s_URL", a.name, strings.ToUpper(a.name))
+	if a.unknown != nil {
+		return a.unknown
 	}
 	var reader io.Reader
 	if body != nil {

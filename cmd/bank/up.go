@@ -17,7 +17,8 @@ import (
 )
 
 type upCommand struct {
-	Detach bool `help:"Return when the bank is ready and let it run in the background."`
+	Detach  bool `help:"Return when the bank is ready and let it run in the background."`
+	AnyPort bool `help:"Take free ports also where the usual ones (8080 to 8082) are free, so that banks beside each other never wait for the same."`
 }
 
 // startTimeout is how long servers and services together may take to become ready.
@@ -25,7 +26,7 @@ const startTimeout = 3 * time.Minute
 
 func (c *upCommand) Run(ctx context.Context, term *terminal) error {
 	if c.Detach {
-		return detach(ctx, term)
+		return detach(ctx, term, c.AnyPort)
 	}
 	ready, err := readyPipe()
 	if err != nil {
@@ -34,6 +35,7 @@ func (c *upCommand) Run(ctx context.Context, term *terminal) error {
 	b, err := openBank(ctx, term)
 	if err == nil {
 		defer b.close()
+		b.anyPort = c.AnyPort
 		if err = b.listenForOrders(); err == nil {
 			err = b.start(ctx)
 		}
@@ -64,6 +66,7 @@ type bank struct {
 	servers  *servers.Servers
 	services []*service
 	taken    map[int]bool // the services' ports
+	anyPort  bool         // the usual ones are left to others
 	where    endpoints
 	orders   net.Listener // nil: nobody can give any
 	// environment is what the services are given beside the addresses: see inherited.

@@ -13,7 +13,7 @@ import (
 
 // verifyCommand checks the invariants of the whole system.
 type verifyCommand struct {
-	Wait time.Duration `default:"15s" help:"Wait so long for traffic to end, to judge what only a quiet system can show."`
+	Wait time.Duration `default:"15s" help:"Wait so long for traffic to end, to judge what only a quiet system can show; and a minute longer for a quarantine that somebody else looks into. 0s judges at once."`
 }
 
 var errBroken = errors.New("an invariant is broken")
@@ -39,8 +39,8 @@ func (c *verifyCommand) Run(ctx context.Context, to *endpoints, out *output) err
 // verify looks until the system is quiet and everything holds, or the wait is over. The broker's count of messages being handled is a few
 // seconds old, so that a quiet system is believed to be broken only when it stays so.
 func verify(ctx context.Context, to *endpoints, wait time.Duration) (invariants.Report, error) {
-	if to.AccountDatabaseURL == "" || to.TransferDatabaseURL == "" {
-		return invariants.Report{}, errors.New(`the databases are not known: run "bank up", or set ACCOUNT_DATABASE_URL and TRANSFER_DATABASE_URL`)
+	if err := to.need("ACCOUNT_DATABASE_URL", "TRANSFER_DATABASE_URL"); err != nil {
+		return invariants.Report{}, err
 	}
 	b, err := newBroker(to)
 	if err != nil {
@@ -65,16 +65,16 @@ func verify(ctx context.Context, to *endpoints, wait time.Duration) (invariants.
 	waited := false
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		report, err := invariants.Verify(ctx, sources)
-		if err != nil && !errors.Is(err, errOccupied) || err == nil && report.OK && report.Quiet {
+		if err != nil || report.OK && report.Quiet && report.Unread == nil {
 			return report, err
 		}
 		select {
 		case <-time.After(pause):
 		case <-deadline.C:
-			if err == nil || waited {
-				return report, err
+			if waited || wait == 0 || !errors.Is(report.Unread, errOccupied) {
+				return report, nil
 			}
-			waited = true // nothing has been judged yet
+			waited = true
 			deadline.Reset(occupiedWait)
 		case <-ctx.Done():
 			return report, ctx.Err()
@@ -107,6 +107,30 @@ func printReport(out *output, report invariants.Report) {
 		}
 	}
 	counts := report.Counts
-	fmt.Fprintf(out, "\n%d accounts, %d entries, %d messages processed, %d waiting, %d quarantined\n", counts.Accounts, counts.Entries,
-		counts.Processed, counts.InOutboxes+counts.InQueues, counts.Quarantined)
+	quarantined := fmt.Sprint(counts.Quarantined)
+	if report.Unread != nil {
+		quarantined = "at least " + quarantined
+	}
+	fmt.Fprintf(out, "\n%d accounts, %d entries, %d messages processed, %d waiting, %s quarantined\n", counts.Accounts, counts.Entries,
+		counts.Processed, counts.InOutboxes+counts.InQueues, quarantined)
+	printVerdict(out, report)
+}
+
+// printVerdict sums up. What was not judged is no failure, but nobody may take it for held.
+func printVerdict(out *output, report invariants.Report) {
+	tally := report.Tally()
+	line := fmt.Sprintf("%d held", tally[invariants.Held])
+	if n := tally[invariants.Broken]; n > 0 {
+		line += ", " + out.bad(fmt.Sprintf("%d BROKEN", n))
+	}
+	n := tally[invariants.NotJudged]
+	if n == 0 {
+		fmt.Fprintln(out, line)
+		return
+	}
+	why := "when traffic has ended, or let it wait longer for that (--wait)"
+	if report.Unread != nil {
+		why = "when its services and the broker answer, and nobody else looks into the quarantine or replays from it"
+	}
+	fmt.Fprintf(out, "%s, %d not judged: to have them judged, run \"bank verify\" again %s\n", line, n, why)
 }

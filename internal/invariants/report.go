@@ -13,7 +13,7 @@ import (
 // Verdict is the outcome of one check.
 type Verdict string
 
-// A check is Held or Broken, or NotJudged while messages are still moving or wait in a quarantine.
+// A check is Held or Broken, or NotJudged while messages are still moving, or when a quarantine could not be read that it needs.
 const (
 	Held      Verdict = "held"
 	Broken    Verdict = "broken"
@@ -33,6 +33,11 @@ type Check struct {
 	Offenders []string `json:"offenders,omitempty"`
 }
 
+// leave says that the check was not judged, and why.
+func (c *Check) leave(why string) {
+	*c = Check{Name: c.Name, Promise: c.Promise, Verdict: NotJudged, Detail: why}
+}
+
 // offend notes one thing that breaks the check.
 func (c *Check) offend(format string, args ...any) {
 	c.Verdict = Broken
@@ -49,6 +54,16 @@ type Report struct {
 	Quiet  bool      `json:"quiet"` // nothing moved while it looked
 	Checks []Check   `json:"checks"`
 	Counts Counts    `json:"counts"`
+	Unread error     `json:"-"` // why a quarantine could not be read as a whole
+}
+
+// Tally counts the checks by verdict.
+func (r *Report) Tally() map[Verdict]int {
+	tally := map[Verdict]int{}
+	for _, check := range r.Checks {
+		tally[check.Verdict]++
+	}
+	return tally
 }
 
 // Counts are the figures behind the checks.

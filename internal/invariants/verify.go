@@ -2,6 +2,7 @@ package invariants
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -41,7 +42,8 @@ type Sources struct {
 	Broker   Broker
 }
 
-// Verify checks every invariant once. An error means that it could not look, not that one is broken.
+// Verify checks every invariant once. An error means that it could not look, not that one is broken. A quarantine that cannot be
+// read is no error: the report says so, and which checks could not be judged without it.
 func Verify(ctx context.Context, from Sources) (Report, error) {
 	report := Report{At: time.Now().UTC(), Counts: Counts{Transfers: map[string]int64{}}}
 
@@ -49,9 +51,9 @@ func Verify(ctx context.Context, from Sources) (Report, error) {
 	if err != nil {
 		return report, err
 	}
-	parked, quarantine, err := explained(ctx, from.Broker, before.queues, &report.Counts)
-	if err != nil {
-		return report, fmt.Errorf("looking into the quarantines: %w", err)
+	parked, quarantine := explained(ctx, from.Broker, before.queues, &report)
+	if err := ctx.Err(); err != nil {
+		return report, err
 	}
 	account, err := snapshot(ctx, from.Account)
 	if err != nil {
@@ -101,10 +103,12 @@ func Verify(ctx context.Context, from Sources) (Report, error) {
 	}
 	report.Counts.InQueues, report.Counts.InOutboxes = after.inQueues, after.inOutboxes
 	report.Quiet = before.still(after)
-	if !report.Quiet {
-		for _, check := range []*Check{&settled, &lost} {
-			*check = Check{Name: check.Name, Promise: check.Promise, Verdict: NotJudged,
-				Detail: fmt.Sprintf("traffic is running: %d messages are on their way", after.inQueues+after.inOutboxes)}
+	for _, check := range []*Check{&settled, &lost} {
+		switch {
+		case !report.Quiet:
+			check.leave(fmt.Sprintf("traffic is running: %d messages are on their way", after.inQueues+after.inOutboxes))
+		case report.Unread != nil:
+			check.leave("a transfer may wait for a message in a quarantine that could not be read")
 		}
 	}
 	report.Checks = append(report.Checks, settled, lost, quarantine)
@@ -213,8 +217,8 @@ func moves(messageType string) bool {
 }
 
 // explained looks at every quarantined message: each must say why it was given up. It returns the transfers that wait for one of
-// them.
-func explained(ctx context.Context, broker Broker, queues []Queue, counts *Counts) (map[string]bool, Check, error) {
+// them. A quarantine that cannot be read does not keep it from looking into the others.
+func explained(ctx context.Context, broker Broker, queues []Queue, report *Report) (map[string]bool, Check) {
 	check := Check{Name: "quarantine", Promise: "every quarantined message says why it is there", Verdict: Held}
 	transfers := map[string]bool{}
 	reasons := map[string]int{}
@@ -223,7 +227,7 @@ func explained(ctx context.Context, broker Broker, queues []Queue, counts *Count
 			continue
 		}
 		err := broker.Parked(ctx, queue.Name, func(message Parked) {
-			counts.Quarantined++
+			report.Counts.Quarantined++
 			if moves(message.Type) {
 				transfers[strings.ToLower(message.TransferID)] = true
 			}
@@ -234,8 +238,12 @@ func explained(ctx context.Context, broker Broker, queues []Queue, counts *Count
 			reasons[queue.Name+" "+message.Reason]++
 		})
 		if err != nil {
-			return nil, check, err
+			report.Unread = errors.Join(report.Unread, err)
 		}
+	}
+	if report.Unread != nil && check.Verdict == Held {
+		check.leave("could not be read: " + strings.ReplaceAll(report.Unread.Error(), "\n", "; "))
+		return transfers, check
 	}
 	var parts []string
 	for reason, n := range reasons {
@@ -246,5 +254,5 @@ func explained(ctx context.Context, broker Broker, queues []Queue, counts *Count
 	if check.Detail == "" {
 		check.Detail = "the quarantines are empty"
 	}
-	return transfers, check, nil
+	return transfers, check
 }

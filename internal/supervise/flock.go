@@ -28,6 +28,18 @@ func LockShared(ctx context.Context, path string) (*FileLock, error) {
 // TryLock takes the file exclusively or fails at once with ErrLocked.
 func TryLock(path string) (*FileLock, error) { return lock(path, syscall.LOCK_EX|syscall.LOCK_NB) }
 
+// Locked says whether another process holds the file exclusively. A file that is not there is held by nobody, and not made.
+func Locked(path string) bool {
+	if _, err := os.Stat(path); err != nil {
+		return false
+	}
+	l, err := lock(path, syscall.LOCK_SH|syscall.LOCK_NB)
+	if err == nil {
+		err = l.Unlock()
+	}
+	return errors.Is(err, ErrLocked)
+}
+
 // lockBlocking sleeps in the kernel: a supervisor that waits for hours must not wake up for it.
 func lockBlocking(path string) (*FileLock, error) { return lock(path, syscall.LOCK_EX) }
 

@@ -27,6 +27,14 @@ const (
 	AccountRefunded       = "Accounts.Account.Refunded"
 )
 
+// MessageTypes lists them.
+func MessageTypes() []string {
+	return []string{
+		TransferRequested, TransferCreditRequested, TransferRefundRequested, TransferCompleted, TransferRejected, TransferRefunded,
+		AccountDebited, AccountDebitRejected, AccountCredited, AccountCreditRejected, AccountRefunded,
+	}
+}
+
 // Exchanges and queues. Durable, and the same in every environment: the vhost is what separates one from the next.
 const (
 	EventsExchange     = "banking.events"

@@ -1,40 +1,18 @@
 package inbox
 
 import (
-	"context"
-	"log/slog"
-	"sync"
 	"testing"
 
 	"example.com/banking/pkg/fault"
+	"example.com/banking/pkg/fault/faulttest"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/retry"
-	"github.com/google/uuid"
 )
-
-// counted keeps the counts of faults in memory.
-type counted struct {
-	mu   sync.Mutex
-	left int64
-}
-
-func (c *counted) Take(context.Context, uuid.UUID) (bool, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.left--
-	return c.left >= 0, nil
-}
-
-func (c *counted) Note(context.Context, uuid.UUID, int64) error { return nil }
 
 // newFaultyBench is a bench with one fault that fires once.
 func newFaultyBench(t *testing.T, f fault.Fault) *bench {
 	t.Helper()
-	once := int64(1)
-	f.Remaining = &once
-	points := fault.New(&counted{left: once}, slog.New(slog.DiscardHandler))
-	points.Arm([]fault.Fault{f})
-	return newBench(t, func(c *Config[command]) { c.Faults = points })
+	return newBench(t, func(c *Config[command]) { c.Faults = faulttest.Once(f) })
 }
 
 func three() []*messaging.Message {

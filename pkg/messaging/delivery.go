@@ -97,7 +97,13 @@ func (d *delivery) prepare(queue string) {
 		Headers:     d.Headers,
 		TraceParent: traceParent(d.Headers),
 	}
-	if size := headersSize(d.Headers); size > maxHeaders {
+	names, unreadable := d.Headers[HeaderUnreadable]
+	switch size := headersSize(d.Headers); {
+	case unreadable:
+		d.wrong = retry.Errorf(retry.Validation, "headers that cannot be read, for they are nested deeper than %d, hold more than %d entries, "+
+			"exceed a frame or are of an unknown type: %v", maxNesting, maxEntries, names)
+		d.past.rejectable = false
+	case size > maxHeaders:
 		d.wrong = retry.Errorf(retry.Validation, "the headers have %d bytes, more than %d", size, maxHeaders)
 		d.past.rejectable = false
 	}

@@ -3,43 +3,23 @@ package messaging_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/fault"
+	"example.com/banking/pkg/fault/faulttest"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/retry"
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 )
-
-// counted keeps the count of a fault in memory.
-type counted struct{ left atomic.Int64 }
-
-func (c *counted) Take(context.Context, uuid.UUID) (bool, error) { return c.left.Add(-1) >= 0, nil }
-
-func (c *counted) Note(context.Context, uuid.UUID, int64) error { return nil }
-
-// once makes points with one fault that fires once.
-func once(f fault.Fault) *fault.Points {
-	ledger := &counted{}
-	ledger.left.Store(1)
-	one := int64(1)
-	f.Remaining = &one
-	points := fault.New(ledger, slog.New(slog.DiscardHandler))
-	points.Arm([]fault.Fault{f})
-	return points
-}
 
 // The ack that cannot be sent: the link is given up, and the message comes again over the next one.
 func TestFaultBeforeTheAckBringsTheMessageAgain(t *testing.T) {
 	t.Parallel()
 	s, c := transfer(succeed)
-	c.Faults = once(fault.Fault{Point: fault.BeforeAck, Action: fault.Error, Class: retry.Timeout, MessageID: "m-1"})
+	c.Faults = faulttest.Once(fault.Fault{Point: fault.BeforeAck, Action: fault.Error, Class: retry.Timeout, MessageID: "m-1"})
 	f := start(t, s, c)
 	f.publishBody(debited, body("m-2"))
 	if m := f.next(); m.MessageID != "m-2" {
@@ -59,7 +39,7 @@ func TestFaultBeforeTheAckBringsTheMessageAgain(t *testing.T) {
 func TestFaultAfterTheAckBringsNothingAgain(t *testing.T) {
 	t.Parallel()
 	s, c := transfer(succeed)
-	c.Faults = once(fault.Fault{Point: fault.AfterAck, Action: fault.Error, Class: retry.Timeout})
+	c.Faults = faulttest.Once(fault.Fault{Point: fault.AfterAck, Action: fault.Error, Class: retry.Timeout})
 	s.Metrics = messaging.NewMetrics()
 	f := start(t, s, c)
 	f.publishBody(debited, body("m-1"))
@@ -79,7 +59,7 @@ func TestFaultAfterTheAckBringsNothingAgain(t *testing.T) {
 func TestFaultBeforeTheAckOfAQuarantinedMessage(t *testing.T) {
 	t.Parallel()
 	s, c := account(func(context.Context, *messaging.Message) error { return retry.Errorf(retry.Validation, "never") })
-	c.Faults = once(fault.Fault{Point: fault.BeforeAck, Action: fault.Error, Class: retry.Timeout})
+	c.Faults = faulttest.Once(fault.Fault{Point: fault.BeforeAck, Action: fault.Error, Class: retry.Timeout})
 	f := start(t, s, c)
 	f.publishBody(requested, body("m-1"))
 	for range 2 {
@@ -94,7 +74,7 @@ func TestFaultBeforeTheAckOfAQuarantinedMessage(t *testing.T) {
 func TestDelayBeforeTheAckEndsWithTheGrace(t *testing.T) {
 	t.Parallel()
 	s, c := transfer(succeed)
-	c.Faults = once(fault.Fault{Point: fault.BeforeAck, Action: fault.Delay, Delay: fault.MaxDelay})
+	c.Faults = faulttest.Once(fault.Fault{Point: fault.BeforeAck, Action: fault.Delay, Delay: fault.MaxDelay})
 	c.Grace = 100 * time.Millisecond
 	f := start(t, s, c)
 	f.publishBody(debited, body("m-1"))

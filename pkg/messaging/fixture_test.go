@@ -69,6 +69,23 @@ func account(answer script, delays ...time.Duration) (messaging.SessionConfig, m
 		}
 }
 
+// road is a way that a message may go: who takes it, by which key it comes to which queue, and where it is given up.
+type road struct {
+	service           func() (messaging.SessionConfig, messaging.ConsumerConfig)
+	key               string
+	queue, quarantine string
+}
+
+// roads are all of them, each with a handler that succeeds.
+func roads() map[string]road {
+	type config = messaging.ConsumerConfig
+	return map[string]road{
+		"lap":        {func() (messaging.SessionConfig, config) { return transfer(succeed) }, debited, contract.AccountEventsQueue, contract.ParkingLot},
+		"tiered":     {func() (messaging.SessionConfig, config) { return tiered(succeed, 0, lapDelay) }, debited, contract.AccountEventsQueue, contract.ParkingLot},
+		"in process": {func() (messaging.SessionConfig, config) { return account(succeed, lapDelay) }, requested, requestQueue, errorQueue},
+	}
+}
+
 // one makes a handler that answers each message for itself.
 func one(answer script) messaging.Handler {
 	return func(ctx context.Context, batch []*messaging.Message) ([]error, error) {

@@ -26,7 +26,8 @@ const (
 	HeaderService          = "x-service"            // who gave it up
 	HeaderReplayCount      = "x-replay-count"       // an integer; not there before the first replay
 	HeaderReplayedAt       = "x-replayed-at"        // RFC 3339; age restarts here
-	HeaderDropped          = "x-dropped-headers"    // names of foreign headers that were too large to keep
+	HeaderDropped          = "x-dropped-headers"    // names of foreign headers that were too large or nested too deep to keep
+	HeaderUnreadable       = "x-unreadable-headers" // the same of a message in hand, where the queue still has them; see guard
 )
 
 // headerAttempts marks a message that makes its lap as a copy of ours, on the tiered road or because rejecting it is not
@@ -108,12 +109,10 @@ func withOurs(received, ours amqp.Table) amqp.Table {
 		delete(headers, name)
 	}
 	delete(headers, HeaderDropped)
-	shrink(headers)
 	if earlier := text(received, HeaderDropped); earlier != "" && republished(received) { // what was dropped on an earlier lap
-		if now := text(headers, HeaderDropped); now != "" {
-			earlier += ", " + now
-		}
-		headers[HeaderDropped] = plainText(earlier, 1<<10)
+		shrink(headers, earlier)
+	} else {
+		shrink(headers)
 	}
 	for name, value := range ours {
 		headers[name] = value
@@ -122,9 +121,12 @@ func withOurs(received, ours amqp.Table) amqp.Table {
 }
 
 // shrink drops what AMQP cannot carry, and of headers that are too large the largest ones until the rest is small. It
-// says in a header what it dropped.
-func shrink(headers amqp.Table) {
-	var dropped []string
+// says in a header what it dropped, after what was dropped before.
+func shrink(headers amqp.Table, dropped ...string) {
+	if names := text(headers, HeaderUnreadable); names != "" {
+		dropped = append(dropped, names) // the copy does without them for good
+	}
+	delete(headers, HeaderUnreadable)
 	for name, value := range headers {
 		field := amqp.Table{name: value}
 		if field.Validate() != nil || longNames(field) != nil {

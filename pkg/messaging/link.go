@@ -91,24 +91,11 @@ func (s *Session) open(ctx context.Context, uri amqp.URI) (*link, error) {
 }
 
 func (l *link) dial(ctx context.Context, uri amqp.URI, purpose string) (*amqp.Connection, *wire, error) {
-	s := l.session
 	var w *wire
-	properties := amqp.NewConnectionProperties()
-	properties["connection_name"] = s.Name + " " + purpose
-	conn, err := amqp.DialConfig(uri.String(), amqp.Config{
-		Heartbeat:  s.Heartbeat,
-		Properties: properties,
-		Dial: func(network, addr string) (net.Conn, error) {
-			ctx, cancel := context.WithTimeout(ctx, s.ConnectTimeout)
-			defer cancel()
-			conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			w = newWire(conn, s.WriteTimeout, func(err error) { l.fail(fmt.Errorf("write to the %s connection: %w", purpose, err)) })
-			l.track(w)
-			return w, w.SetDeadline(time.Now().Add(s.ConnectTimeout)) // cleared by the library after the handshake
-		},
+	conn, err := l.session.handshake(ctx, uri, purpose, func(conn net.Conn) net.Conn {
+		w = newWire(conn, l.session.WriteTimeout, func(err error) { l.fail(fmt.Errorf("write to the %s connection: %w", purpose, err)) })
+		l.track(w)
+		return w
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to %s: %w", purpose, err)
@@ -216,9 +203,9 @@ func closeError(what string, err *amqp.Error) error {
 		return fmt.Errorf("%s closed", what)
 	}
 	if err.Code == amqp.SyntaxError && !err.Server {
-		// The library gives a connection up that brings a frame it cannot read. The message stays where it is and is met again.
-		return fmt.Errorf("%s closed: a message at the head of a queue cannot be read, its headers are nested too deep or too many; "+
-			"take it out by the management page: %w", what, err)
+		// The library gives a connection up that brings a frame it cannot read. The guard lets none through that is known; if there
+		// is one, the message stays where it is and is met again.
+		return fmt.Errorf("%s closed: a message at the head of a queue cannot be read; take it out by the management page: %w", what, err)
 	}
 	return fmt.Errorf("%s closed: %w", what, err)
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/messaging"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -83,38 +82,30 @@ func TestUndecodableBodyIsDeliveredQuarantinedAndLoggedOnce(t *testing.T) {
 		"two bodies":        poisonBody + poisonBody,
 		"a number as an id": strings.Replace(poisonBody, `"poison-1"`, `1`, 1),
 	}
-	for road, c := range map[string]struct {
-		service           func() (messaging.SessionConfig, messaging.ConsumerConfig)
-		key               string
-		queue, quarantine string
-	}{
-		"lap":        {func() (messaging.SessionConfig, messaging.ConsumerConfig) { return transfer(succeed) }, debited, contract.AccountEventsQueue, contract.ParkingLot},
-		"tiered":     {func() (messaging.SessionConfig, messaging.ConsumerConfig) { return tiered(succeed, 0, lapDelay) }, debited, contract.AccountEventsQueue, contract.ParkingLot},
-		"in process": {func() (messaging.SessionConfig, messaging.ConsumerConfig) { return account(succeed, lapDelay) }, requested, requestQueue, errorQueue},
-	} {
-		t.Run(road, func(t *testing.T) {
+	for name, road := range roads() {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, consumer := c.service()
+			s, consumer := road.service()
 			var log failureLines
 			s.Logger, s.Metrics = log.logger(), messaging.NewMetrics()
 			f := start(t, s, consumer)
-			for name, body := range garbage {
-				f.publishBody(c.key, body)
-				d := f.take(c.quarantine)
+			for what, body := range garbage {
+				f.publishBody(road.key, body)
+				d := f.take(road.quarantine)
 				if string(d.Body) != body || d.Headers["x-error-class"] != "VALIDATION" || d.Headers["x-park-reason"] != "VALIDATION" || d.Headers["x-attempts"] != int64(1) {
-					t.Errorf("%s: quarantined %q with %v", name, d.Body, d.Headers)
+					t.Errorf("%s: quarantined %q with %v", what, d.Body, d.Headers)
 				}
 				if reason, _ := d.Headers["x-last-error"].(string); reason == "" {
-					t.Errorf("%s: no reason", name)
+					t.Errorf("%s: no reason", what)
 				}
 				if lines := log.take(); len(lines) != 1 || lines[0]["class"] != "VALIDATION" || lines[0]["level"] != "ERROR" || lines[0]["error"] == "" {
-					t.Errorf("%s: logged %v", name, lines)
+					t.Errorf("%s: logged %v", what, lines)
 				}
 			}
-			f.empty(c.queue, c.quarantine)
+			f.empty(road.queue, road.quarantine)
 			f.notHandled()
 			f.stop()
-			if ended := deliveries(t, s.Metrics, c.queue); len(ended) != 1 || ended["quarantined"] != len(garbage) {
+			if ended := deliveries(t, s.Metrics, road.queue); len(ended) != 1 || ended["quarantined"] != len(garbage) {
 				t.Errorf("deliveries ended as %v, want %d quarantined", ended, len(garbage))
 			}
 			if lines := log.take(); len(lines) != 0 {

@@ -1,40 +1,19 @@
 package outbox
 
 import (
-	"context"
-	"log/slog"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"example.com/banking/pkg/fault"
+	"example.com/banking/pkg/fault/faulttest"
 	"example.com/banking/pkg/retry"
-	"github.com/google/uuid"
 )
-
-// counted keeps the count of a fault in memory.
-type counted struct{ left atomic.Int64 }
-
-func (c *counted) Take(context.Context, uuid.UUID) (bool, error) { return c.left.Add(-1) >= 0, nil }
-
-func (c *counted) Note(context.Context, uuid.UUID, int64) error { return nil }
-
-// once makes points with one fault that fires once.
-func once(f fault.Fault) *fault.Points {
-	ledger := &counted{}
-	ledger.left.Store(1)
-	one := int64(1)
-	f.Remaining = &one
-	points := fault.New(ledger, slog.New(slog.DiscardHandler))
-	points.Arm([]fault.Fault{f})
-	return points
-}
 
 // Between the confirm and the mark: the message is published again under its id, its neighbour is not, and the outbox gets empty.
 func TestFaultAfterTheConfirmPublishesAgain(t *testing.T) {
 	t.Parallel()
 	b := &broker{}
-	faults := once(fault.Fault{Point: fault.AfterPublish, Action: fault.Error, Class: retry.Timeout, MessageID: "m1"})
+	faults := faulttest.Once(fault.Fault{Point: fault.AfterPublish, Action: fault.Error, Class: retry.Timeout, MessageID: "m1"})
 	o := start(t, Config{Pool: newPool(t), Publisher: b, Faults: faults, Poll: 50 * time.Millisecond})
 	send(t, o, newMessage(t, "m1"), newMessage(t, "m2"))
 	awaitEmpty(t, o.config.Pool)
@@ -48,7 +27,7 @@ func TestDelayAfterTheConfirmEndsWithTheStop(t *testing.T) {
 	t.Parallel()
 	b := &broker{}
 	pool := newPool(t)
-	faults := once(fault.Fault{Point: fault.AfterPublish, Action: fault.Delay, Delay: fault.MaxDelay})
+	faults := faulttest.Once(fault.Fault{Point: fault.AfterPublish, Action: fault.Delay, Delay: fault.MaxDelay})
 	o := newOutbox(Config{Pool: pool, Publisher: b, Faults: faults, StopGrace: 100 * time.Millisecond})
 	stop := run(t, o)
 	send(t, o, newMessage(t, "m1"))

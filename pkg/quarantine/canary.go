@@ -86,7 +86,7 @@ func (r *replaying) cameBack(ctx context.Context, queue string, watched []*task)
 	var back *parked
 	err = l.each(ctx, func(d *amqp.Delivery) (bool, error) {
 		p := read(queue, d)
-		if !p.told.ReplayedAt.Before(r.began) && slices.ContainsFunc(watched, func(t *task) bool { return t.Key == p.Key }) {
+		if p.replayedSince(r.began) && slices.ContainsFunc(watched, func(t *task) bool { return t.Key == p.Key }) {
 			back = p
 		}
 		return back == nil, nil

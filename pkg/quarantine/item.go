@@ -83,6 +83,12 @@ func (p *parked) named(key string) bool {
 	return p.Key == key || strings.HasPrefix(key, digestPrefix) && p.digestKey() == strings.ToLower(key)
 }
 
+// replayedSince says whether the message was replayed after an instant, as a run asks that would not meet its own messages again. A time
+// that is yet to come was written by nobody here.
+func (p *parked) replayedSince(began time.Time) bool {
+	return !p.told.ReplayedAt.Before(began) && !p.told.ReplayedAt.After(time.Now())
+}
+
 // instant is a time as a client can read it; nil when there is none, or none that has a place in the calendar of RFC 3339.
 func instant(at time.Time) *time.Time {
 	if at.IsZero() || !inCalendar(at) {

@@ -96,3 +96,40 @@ func TestOneThatCannotBeWrittenDownFailsAlone(t *testing.T) {
 		t.Errorf("the queue holds %d", len(kept))
 	}
 }
+
+// Headers that the client library cannot read would end every connection that looks into the queue, and hide all that waits there. The
+// broker itself moves such a message as it is.
+func TestHeadersThatCannotBeReadHideNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	deep := func(id string) amqp.Publishing {
+		return parkedEvent(id, func(h amqp.Table) {
+			var nested any = "x"
+			for range 100 {
+				nested = amqp.Table{"n": []any{nested}}
+			}
+			h["deep"], h["small"] = nested, "kept"
+		})
+	}
+	b.park(parkedEvent("before"), deep("deep"), deep("deeper"), parkedEvent("after"))
+	if l := b.list(""); !slices.Equal(l.keys(), []string{"before", "deep", "deeper", "after"}) || l.Incomplete != "" {
+		t.Errorf("listed %+v", l)
+	}
+	got := decode[whole](b, b.call("GET", "/admin/quarantine/"+lot+"/deep", nil))
+	if got.Headers["x-unreadable-headers"] != "deep" || got.Headers["deep"] != nil || got.Headers["small"] != "kept" {
+		t.Errorf("shown with %v", got.Headers)
+	}
+	if r := b.replay(order{"ids": []string{"deep"}, "confirm": true}); r.Done != 1 || r.Stopped != "" {
+		t.Errorf("a replay answers %+v", r)
+	}
+	if r := b.discard(order{"ids": []string{"deeper"}, "because": "test", "confirm": true}); r.Done != 1 || r.Stopped != "" {
+		t.Errorf("a discard answers %+v", r)
+	}
+	sent := b.contents(work0)
+	if len(sent) != 1 || sent[0].MessageId != "deep" || sent[0].Headers["x-dropped-headers"] != "deep" || sent[0].Headers["x-unreadable-headers"] != nil || sent[0].Headers["small"] != "kept" {
+		t.Errorf("replayed %+v", sent)
+	}
+	if left := b.contents(lot); len(left) != 2 || left[0].MessageId != "before" || left[1].MessageId != "after" {
+		t.Errorf("left are %d", len(left))
+	}
+}

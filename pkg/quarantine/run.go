@@ -156,12 +156,10 @@ func (r *round) room() int {
 	return room
 }
 
-// meant makes a task of a message that the filter means. One that was replayed since the run began has been in its hands already. (A time
-// that is yet to come was not written by this run.)
+// meant makes a task of a message that the filter means. One that was replayed since the run began has been in its hands already.
 func (w *work) meant(queue string, d *amqp.Delivery) *task {
 	p := read(queue, d)
-	again := !p.told.ReplayedAt.Before(w.began) && !p.told.ReplayedAt.After(time.Now())
-	if again || !w.filter.matches(p, w.began) {
+	if p.replayedSince(w.began) || !w.filter.matches(p, w.began) {
 		return nil
 	}
 	w.summary.Matched++

@@ -37,6 +37,12 @@ const (
 	ReasonDeliveryLimit = "DELIVERY_LIMIT"
 )
 
+// Reasons lists them.
+func Reasons() []string {
+	return []string{ReasonValidation, ReasonInvariant, ReasonNotFoundAged, ReasonMaxAttempts, ReasonMaxAge, ReasonCrashLoop,
+		ReasonExpired, ReasonOverflow, ReasonDeliveryLimit}
+}
+
 // Failure is what is known about one failed handling of a message.
 type Failure struct {
 	Class   Class

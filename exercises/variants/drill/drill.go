@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"example.com/banking/exercises/variants/toybank"
@@ -61,12 +60,6 @@ type Spin struct {
 
 // PerSecond is how often the message came back in a second.
 func (s *Spin) PerSecond() float64 { return float64(s.Laps) / s.Took.Seconds() }
-
-func (s *Spin) String() string {
-	return fmt.Sprintf("one message came back %d times in %s (%.0f per second), with %.0f%% of a processor for the program alone; "+
-		"of the %d messages behind it %d were handled", s.Laps, s.Took.Round(time.Millisecond), s.PerSecond(),
-		100*s.CPU.Seconds()/s.Took.Seconds(), s.Behind, s.Handled)
-}
 
 // Report is what became of both forms of a variant.
 type Report struct {
@@ -138,31 +131,6 @@ func run(ctx context.Context, config Config, v Variant) (Report, error) {
 		report.Bare = bare.Spin
 	}
 	return report, nil
-}
-
-// Table shows wrong and right side by side.
-func Table(reports []Report) string {
-	var text strings.Builder
-	row := func(columns ...any) { fmt.Fprintf(&text, "%-20s %-5s %8s %10s %10s %10s %10s %11s  %s\n", columns...) }
-	row("", "form", "alice", "bob", "in transit", "found", "expected", "drift", "killed at")
-	for _, r := range reports {
-		for _, form := range []struct {
-			program, name string
-			Outcome
-		}{{r.Name, "wrong", r.Wrong}, {"", "right", r.Right}} {
-			row(form.program, form.name, toybank.Euros(form.Alice), toybank.Euros(form.Bob), toybank.Euros(form.InTransit),
-				toybank.Euros(form.Found()), toybank.Euros(toybank.Expected), Signed(form.Drift()), form.Killed)
-		}
-	}
-	for _, r := range reports {
-		if r.Wrong.Spin != nil {
-			fmt.Fprintf(&text, "%s: %s\n", r.Name, r.Wrong.Spin)
-		}
-		if r.Bare != nil {
-			fmt.Fprintf(&text, "%s, unreadable: %s\n", r.Name, r.Bare)
-		}
-	}
-	return strings.TrimSuffix(text.String(), "\n")
 }
 
 // Signed writes cents as toybank.Euros does, with a sign where there is more than there should be.

@@ -13,17 +13,25 @@ import (
 
 var reference = regexp.MustCompile("\\[`([A-Za-z]+)`\\]\\(([^)]+\\.go)\\)")
 
-// The page sends its readers to functions of the real services. They must be there.
-func TestPageNamesWhatIsThere(t *testing.T) {
-	t.Parallel()
-	folder := filepath.Join("..", "..", "..", "docs", "exercises")
+// folder is where the pages of the exercises are.
+var folder = filepath.Join("..", "..", "..", "docs", "exercises")
+
+func readPage(t *testing.T) string {
+	t.Helper()
 	page, err := os.ReadFile(filepath.Join(folder, "13-wrong-variants.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(page)
+}
+
+// The page sends its readers to functions of the real services. They must be there.
+func TestPageNamesWhatIsThere(t *testing.T) {
+	t.Parallel()
+	page := readPage(t)
 	declared := map[string]map[string]bool{}
 	services := 0
-	for _, link := range reference.FindAllStringSubmatch(string(page), -1) {
+	for _, link := range reference.FindAllStringSubmatch(page, -1) {
 		symbol, path := link[1], link[2]
 		if declared[path] == nil {
 			declared[path] = declarations(t, filepath.Join(folder, path))
@@ -39,7 +47,7 @@ func TestPageNamesWhatIsThere(t *testing.T) {
 		t.Errorf("the page names %d places in the real services, and there are %d variants", services, len(variants))
 	}
 	for _, v := range variants {
-		if !strings.Contains(string(page), "`"+v.Name+"`") {
+		if !strings.Contains(page, "`"+v.Name+"`") {
 			t.Errorf("the page does not name %s", v.Name)
 		}
 	}

@@ -30,7 +30,8 @@ func Programs(ctx context.Context) (dir string, cleanup func(), err error) {
 		return "", nil, fmt.Errorf("folder for the variants: %w", err)
 	}
 	cleanup = func() { _ = os.RemoveAll(dir) }
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", dir+string(filepath.Separator), "example.com/banking/exercises/variants/...")
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", dir+string(filepath.Separator),
+		"example.com/banking/exercises/variants/...")
 	if out, err := build.CombinedOutput(); err != nil {
 		cleanup()
 		return "", nil, fmt.Errorf("the wrong variants are not in %s (make build puts them there), and cannot be built here: %w\n%s",

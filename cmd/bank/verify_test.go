@@ -1,0 +1,35 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"example.com/banking/internal/invariants"
+)
+
+// Exit code 0 must not be taken for "all is well" when half of it was not looked at: the last line says what was.
+func TestTheLastLineOfVerifyCountsWhatWasJudged(t *testing.T) {
+	t.Parallel()
+	check := func(v invariants.Verdict) invariants.Check {
+		return invariants.Check{Name: "n", Promise: "p", Verdict: v}
+	}
+	held, broken, not := check(invariants.Held), check(invariants.Broken), check(invariants.NotJudged)
+	for want, report := range map[string]invariants.Report{
+		"2 held": {Checks: []invariants.Check{held, held}},
+		"1 held, 1 not judged: to have them judged, run \"bank verify\" again when traffic has ended, or let it wait longer for that (--wait)": {
+			Checks: []invariants.Check{held, not}},
+		"1 held, 1 BROKEN, 2 not judged: to have them judged, run \"bank verify\" again when its services and the broker answer, " +
+			"and nobody else looks into the quarantine or replays from it": {Checks: []invariants.Check{held, not, broken, not}, Unread: errors.New("occupied")},
+	} {
+		var text strings.Builder
+		printReport(newOutput(&text, false), report)
+		lines := strings.Split(strings.TrimSpace(text.String()), "\n")
+		if got := lines[len(lines)-1]; got != want {
+			t.Errorf("the last line is %q, want %q", got, want)
+		}
+		if strings.Contains(text.String(), "at least 0 quarantined") != (report.Unread != nil) {
+			t.Errorf("what was not read counts as nothing:\n%s", &text)
+		}
+	}
+}
