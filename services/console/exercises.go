@@ -110,8 +110,7 @@ func (p *exercisePages) act(verb string, order func(number int) error) echo.Hand
 			return orderRefused(err)
 		}
 		p.log.Info("an order about an exercise", "exercise", e.Number, "order", verb, "operator", signedIn.operator)
-		c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-		return c.NoContent(http.StatusAccepted)
+		return c.NoContent(http.StatusNoContent)
 	}
 }
 

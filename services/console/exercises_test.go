@@ -126,7 +126,7 @@ func TestARunIsToldToEveryPage(t *testing.T) {
 	t.Parallel()
 	c, k := startExercising(t)
 	first := c.listen(t, "exercises,exercise:1")
-	expectStatus(t, c.call(t, "POST", "/api/exercises/1/run", ""), http.StatusAccepted)
+	expectStatus(t, c.call(t, "POST", "/api/exercises/1/run", ""), http.StatusNoContent)
 	if request, _ := k.request(t, "POST /exercises/1/run"); request.Header.Get("Authorization") != "Bearer "+adminToken || request.URL.Query().Get("look") != lookAround.String() {
 		t.Errorf("asked with %v %s", request.Header, request.URL)
 	}
@@ -147,7 +147,7 @@ func TestARunIsToldToEveryPage(t *testing.T) {
 	})
 	k.tell("looking", "Look around.", nil)
 	await(t, other, "the wait", func(e event) bool { return strings.Contains(e.data, `"state":"looking"`) })
-	expectStatus(t, c.call(t, "POST", "/api/exercises/1/continue", ""), http.StatusAccepted)
+	expectStatus(t, c.call(t, "POST", "/api/exercises/1/continue", ""), http.StatusNoContent)
 	await(t, other, "its end", func(e event) bool { return strings.Contains(e.data, `"state":"running"`) })
 	k.tell("ended", "Exercise 1 passed.", document{"ok": true})
 	close(k.told)
@@ -163,13 +163,13 @@ func TestARunIsStopped(t *testing.T) {
 	t.Parallel()
 	c, k := startExercising(t)
 	events := c.listen(t, "exercise:1")
-	expectStatus(t, c.call(t, "POST", "/api/exercises/1/run", ""), http.StatusAccepted)
-	expectStatus(t, c.call(t, "POST", "/api/exercises/1/stop", ""), http.StatusAccepted)
+	expectStatus(t, c.call(t, "POST", "/api/exercises/1/run", ""), http.StatusNoContent)
+	expectStatus(t, c.call(t, "POST", "/api/exercises/1/stop", ""), http.StatusNoContent)
 	await(t, events, "the stop", func(e event) bool { return strings.Contains(e.data, `"state":"stopping"`) })
 	k.tell("reset", "The account is thawed.", nil) // it goes on to tell
 	await(t, events, "what is put back", func(e event) bool { return strings.Contains(e.data, "thawed") })
 	expectStatus(t, c.call(t, "POST", "/api/exercises/1/run", ""), http.StatusConflict)
-	k.tell("ended", "Exercise 1 has not passed: context canceled", document{"ok": false})
+	k.tell("ended", "Exercise 1 has not passed: context canceled", document{"ok": false, "reason": "INTERRUPTED"})
 	close(k.told)
 	await(t, events, "the end", func(e event) bool { return strings.Contains(e.data, `"state":"stopped"`) })
 }
@@ -204,7 +204,7 @@ func TestTheKeeperGoes(t *testing.T) {
 	t.Parallel()
 	c, k := startExercising(t)
 	events := c.listen(t, "exercise:1")
-	expectStatus(t, c.call(t, "POST", "/api/exercises/1/run", ""), http.StatusAccepted)
+	expectStatus(t, c.call(t, "POST", "/api/exercises/1/run", ""), http.StatusNoContent)
 	k.tell("doing", "Publish it.", nil)
 	k.told <- "no event"
 	close(k.told)
@@ -215,7 +215,7 @@ func TestTheKeeperGoes(t *testing.T) {
 func TestARunThatTellsTooMuch(t *testing.T) {
 	t.Parallel()
 	c, k := startExercising(t)
-	expectStatus(t, c.call(t, "POST", "/api/exercises/1/run", ""), http.StatusAccepted)
+	expectStatus(t, c.call(t, "POST", "/api/exercises/1/run", ""), http.StatusNoContent)
 	for range 1000 {
 		k.tell("doing", strings.Repeat("x", 1000), nil)
 	}
@@ -234,7 +234,7 @@ func TestTheConsoleStopsInTheMiddle(t *testing.T) {
 	t.Run("console", func(t *testing.T) {
 		c := startConsole(t, "CONTROL_URL="+k.URL)
 		c.signIn(t)
-		expectStatus(t, c.call(t, "POST", "/api/exercises/1/run", ""), http.StatusAccepted)
+		expectStatus(t, c.call(t, "POST", "/api/exercises/1/run", ""), http.StatusNoContent)
 		k.tell("doing", "Publish it.", nil)
 	}) // its clean-up stops the console
 	select {

@@ -37,6 +37,7 @@ func TestExercises(t *testing.T) {
 			if group[0] == 1 {
 				b.expectOrders()
 				b.expectStream()
+				b.expectConsole()
 			}
 			for _, number := range group {
 				b.expectPassed(number)

@@ -239,9 +239,10 @@ func (r *Runs) follow(of *run, answer io.ReadCloser) {
 
 // event is what is asked of an event here; all of it is for the page.
 type event struct {
-	Kind string `json:"kind"`
-	Text string `json:"text"`
-	OK   *bool  `json:"ok"`
+	Kind   string `json:"kind"`
+	Text   string `json:"text"`
+	OK     *bool  `json:"ok"`
+	Reason string `json:"reason"`
 }
 
 func (r *Runs) note(of *run, line jsontext.Value, e event) {
@@ -259,7 +260,7 @@ func (r *Runs) note(of *run, line jsontext.Value, e event) {
 		switch {
 		case e.OK != nil && *e.OK:
 			of.State = Passed
-		case of.State == Stopping:
+		case of.State == Stopping && e.Reason == "INTERRUPTED": // an invariant that is broken is none
 			of.State = Stopped
 		default:
 			of.State = Failed

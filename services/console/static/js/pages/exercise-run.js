@@ -4,7 +4,7 @@ import { Rows, attribute, h, put, say, toggle } from '../dom.js';
 import { connection, list, part, stale, topic } from '../live.js';
 import { call } from '../api.js';
 import { session, signIn } from '../session.js';
-import { clock, span } from '../format.js';
+import { clock } from '../format.js';
 import { card, problemText, toast } from '../widgets.js';
 
 const states = {
@@ -127,7 +127,7 @@ function noteOf(state, other) {
 function verdictOf(now, all) {
   const books = all.findLast((s) => s.proves === 'invariants');
   const [tone] = states[now.state] || ['plain'];
-  const said = { passed: 'Passed: the fault happened, and the bank got over it.', stopped: 'Stopped before its end. Everything has been put back.' }[now.state] || now.said;
+  const said = { passed: 'Passed: the fault happened, and the bank got over it.', stopped: 'Stopped before its end. Everything has been put back.' }[/putting things back/.test(now.said) ? 'failed' : now.state] || now.said;
   return h('div', { class: `verdict-box ${tone}` },
     h('p', {}, h('strong', {}, said)),
     h('p', {}, books ? `${books.ok ? 'Every invariant holds' : 'An invariant does not hold'}: ${(books.figures || []).map((f) => `${f.name} ${f.value}`).join(', ')}.` : 'The invariants were not checked: bin/bank verify does it.'),
@@ -140,7 +140,7 @@ const proofs = { fault: 'that the fault happened', recovery: 'that the bank got 
 function step(s) {
   const [tone, word] = s.kind === 'checked' ? s.ok ? ['good', 'holds'] : ['bad', 'fails'] : s.kind === 'ended' ? [s.ok ? 'good' : 'bad', 'ends'] : marks[s.kind] || ['plain', s.kind];
   const element = h('li', { class: `step ${tone}` },
-    h('time', { class: 'step-when', datetime: s.at, title: clock(s.at, true) }, '+' + span(new Date(s.at) - s.begun)),
+    h('time', { class: 'step-when', datetime: s.at, title: clock(s.at, true) }, `+${(Math.max(0, new Date(s.at) - s.begun) / 1000).toFixed(1)} s`),
     h('div', { class: 'step-what' },
       h('p', {}, h('span', { class: `status ${tone}` }, word), ' ', h('span', { class: 'step-text' }, s.text)),
       s.proves ? h('p', { class: 'step-more' }, 'Proves ', proofs[s.proves] || s.proves, '.') : null,
