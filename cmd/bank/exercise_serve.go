@@ -37,8 +37,7 @@ type doorRun struct {
 	goOn   func() // ends the look around; harmless at any other time
 }
 
-func registerExercises(mux *http.ServeMux, bank *exercises.Bank) {
-	d := &exerciseDoor{bank: bank}
+func (d *exerciseDoor) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /exercises", d.list)
 	mux.HandleFunc("GET /exercises/{number}", d.show)
 	mux.HandleFunc("POST /exercises/{number}/run", d.run)
