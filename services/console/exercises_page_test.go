@@ -20,7 +20,6 @@ func TestAnExerciseByKeyboard(t *testing.T) {
 			p := c.openTab(t, how, "#/exercises")
 			p.says("Break the bank, see it break")
 			p.check("#/exercises")
-			shot(p, "list-"+name)
 			p.tabTo("1. The poison event")
 			p.press(kb.Enter)
 			p.says("How often is it tried, how far apart")
@@ -52,7 +51,6 @@ func TestAnExerciseByKeyboard(t *testing.T) {
 				t.Errorf("links %s, want %s", got, want)
 			}
 			p.check("#/exercises/1, looking around")
-			shot(p, "look-"+name)
 			p.tabTo("Put things back")
 			p.press(kb.Enter)
 			p.until("it goes on", "document.querySelector('.run .status').innerText === 'running'")
@@ -64,7 +62,6 @@ func TestAnExerciseByKeyboard(t *testing.T) {
 			p.says("Every invariant holds: held 22.")
 			p.until("nothing was refused", "document.querySelector('.run > .problem').innerText === ''")
 			p.check("#/exercises/1, passed")
-			shot(p, "passed-"+name)
 			p.eval("location.hash = '#/exercises'", nil)
 			p.until("the list knows", "document.querySelector('.exercise-card .status')?.innerText === 'passed'")
 			p.until("no markup came of it", "!document.querySelector('main img, [onerror]') && !window.ran")
