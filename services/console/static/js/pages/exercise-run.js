@@ -1,7 +1,8 @@
 // The run of an exercise: it is ordered here and happens in the bank's keeper. Every page is told of it, also one that is opened later.
 
 import { Rows, attribute, h, put, say, toggle } from '../dom.js';
-import { connection, list, part, stale, topic } from '../live.js';
+import { connection, part, stale, topic } from '../live.js';
+import { goingRun, runOver } from '../bank.js';
 import { call } from '../api.js';
 import { session, signIn } from '../session.js';
 import { clock } from '../format.js';
@@ -11,8 +12,6 @@ const states = {
   running: ['busy', 'running'], looking: ['warn', 'waits for you'], stopping: ['warn', 'stopping'], passed: ['good', 'passed'],
   failed: ['bad', 'has not passed'], stopped: ['plain', 'stopped'], broken: ['bad', 'broke off'],
 };
-
-export function over(state) { return !['running', 'looking', 'stopping'].includes(state); }
 
 export function runMark(state) {
   const [tone, text] = states[state] || ['plain', state];
@@ -79,8 +78,9 @@ export function runPanel(e) {
     element: box,
     update() {
       const now = part(name, 'run');
-      const going = now && !over(now.state);
-      const other = list('exercises').find((r) => r.exercise !== e.number && !over(r.state));
+      const going = now && !runOver(now.state);
+      const running = goingRun();
+      const other = running && running.exercise !== e.number ? running : null;
       const state = now ? now.state : '';
       run.hidden = Boolean(going);
       run.disabled = asking || Boolean(other) || !connection.up;
@@ -96,7 +96,7 @@ export function runPanel(e) {
         drawn = key;
         put(mark, now ? runMark(state) : null);
         put(note, noteOf(state, other));
-        put(verdict, now && over(state) ? verdictOf(now, events(name)) : null);
+        put(verdict, now && runOver(state) ? verdictOf(now, events(name)) : null);
       }
       const begun = now && new Date(now.startedAt);
       rows.show(now ? events(name).filter((s) => s.kind !== 'begun').map((s, i) => ({ ...s, key: `${now.startedAt}/${i}`, begun })) : []);

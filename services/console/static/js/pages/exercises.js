@@ -2,16 +2,17 @@
 
 import { Rows, attribute, h, put } from '../dom.js';
 import { list } from '../live.js';
+import { runOver } from '../bank.js';
 import { call } from '../api.js';
 import { prose } from '../prose.js';
 import { card, empty, field } from '../widgets.js';
 import { register } from '../pages.js';
 import { span } from '../format.js';
-import { elsewhere, over, runMark, runPanel } from './exercise-run.js';
+import { elsewhere, runMark, runPanel } from './exercise-run.js';
 
 register({
   path: 'exercises', title: 'Exercises',
-  topics: ([number]) => number ? ['exercises', `exercise:${number}`] : ['exercises'],
+  topics: ([number]) => /^[1-9]\d?$/.test(number || '') ? [`exercise:${number}`] : [],
   show: (place, [number]) => number ? onePage(place, number) : listPage(place),
 });
 
@@ -67,7 +68,7 @@ function exerciseRow(e) {
   return {
     element,
     update({ run }) {
-      attribute(element, 'aria-current', run && !over(run.state) ? 'true' : null);
+      attribute(element, 'aria-current', run && !runOver(run.state) ? 'true' : null);
       if (told === run?.state) return;
       told = run?.state;
       put(last, run ? runMark(run.state) : null);
