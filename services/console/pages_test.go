@@ -234,6 +234,28 @@ func TestFromPoisonToReplay(t *testing.T) {
 	p.says("Nothing needs anybody.")
 }
 
+// Of many parked messages the first are shown at once, and all of them soon.
+func TestManyParkedMessages(t *testing.T) {
+	t.Parallel()
+	c := startLifelike(t)
+	var all []any
+	for i := range 300 {
+		all = append(all, parked("banking.dead-letters", fmt.Sprintf("poison-%d", i), "MAX_ATTEMPTS", "NOT_FOUND"))
+	}
+	c.transfer.say("GET /admin/quarantine", items(all...))
+	c.management.say("GET /api/queues/banking", queuesOf(map[string]int{"banking.dead-letters": 300}))
+	p := c.openTab(t, wide, "#/parked")
+	p.eval("window.first = 0; new MutationObserver(() => { window.first ||= document.querySelectorAll('.parked tbody tr').length; }).observe(document.body, { childList: true, subtree: true })", nil)
+	p.signIn()
+	p.until("all are shown", "document.querySelectorAll('.parked tbody tr').length === 300")
+	var first int
+	p.eval("window.first", &first)
+	if first == 0 || first == 300 {
+		t.Errorf("%d came at once", first)
+	}
+	p.says("Replay these 300…")
+}
+
 func TestADiscardNeedsAReason(t *testing.T) {
 	t.Parallel()
 	c := startLifelike(t)
