@@ -26,8 +26,8 @@ func TestExercisesNameCommandsThatExist(t *testing.T) {
 	}
 	for file, text := range texts {
 		found := ourCommand.FindAllString(text, -1)
-		if len(found) < 3 {
-			t.Errorf("%s has only %d commands", file, len(found))
+		if len(found) < 2 { // to run it, and to verify
+			t.Errorf("%s has %d commands", file, len(found))
 		}
 		for _, line := range found {
 			args := word.FindAllString(placeholder.ReplaceAllString(line, "x"), -1)

@@ -32,7 +32,8 @@ type loadResult struct {
 	Error    string         `json:"error,omitzero"`
 	Ended    map[string]int `json:"ended"`
 	Open     int            `json:"open"`
-	Blind    bool           `json:"blind,omitzero"` // the broker's news of ends stopped coming
+	Blind    bool           `json:"blind,omitzero"` // the broker's news of ends did not come at the end
+	Asked    int            `json:"asked,omitzero"` // ended while no news came, and found out by asking
 	AnswerMS milliseconds   `json:"answerMs"`
 	EndMS    milliseconds   `json:"endMs"`
 }
@@ -50,7 +51,7 @@ func inMilliseconds(l load.Latencies) milliseconds {
 	return milliseconds{ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.Max)}
 }
 
-func (c *loadCommand) Run(ctx context.Context, to *endpoints, out *output) error {
+func (c *loadCommand) Run(ctx context.Context, to *endpoints, out *output, term *terminal) error {
 	if c.Accounts < 2 || c.Accounts > 100_000 {
 		return errors.New("--accounts must be from 2 to 100000")
 	}
@@ -65,12 +66,9 @@ func (c *loadCommand) Run(ctx context.Context, to *endpoints, out *output) error
 	if err != nil {
 		return err
 	}
-	conn, err := b.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	ended, err := load.Watch(ctx, conn)
+	watching, forget := context.WithCancel(ctx)
+	defer forget()
+	ended, err := load.Follow(watching, b.dial, func(err error) { _, _ = fmt.Fprintln(term.err, err) })
 	if err != nil {
 		return err
 	}
@@ -91,7 +89,7 @@ func (c *loadCommand) Run(ctx context.Context, to *endpoints, out *output) error
 	}
 	result := loadResult{
 		Rate: c.Rate, Seconds: r.Sending.Seconds(), Sent: r.Sent, Accepted: r.Accepted, Failed: r.Failed, TimedOut: r.TimedOut, Error: r.Error,
-		Ended: r.Ended, Open: r.Open, Blind: r.Blind, AnswerMS: inMilliseconds(r.Answer), EndMS: inMilliseconds(r.End),
+		Ended: r.Ended, Open: r.Open, Blind: r.Blind, Asked: r.Asked, AnswerMS: inMilliseconds(r.Answer), EndMS: inMilliseconds(r.End),
 	}
 	if err := result.print(out); err != nil {
 		return err
@@ -117,6 +115,9 @@ func (r loadResult) print(out *output) error {
 		if n := r.Ended[status]; n > 0 {
 			fmt.Fprintf(out, "  %-9s %d\n", status, n)
 		}
+	}
+	if r.Asked > 0 {
+		fmt.Fprintf(out, "  %d of them ended while the connection to the broker was lost, and are in none of the figures of ends\n", r.Asked)
 	}
 	switch {
 	case r.Blind:

@@ -64,6 +64,7 @@ type parkedRun struct {
 	seen    int
 	told    time.Time // of the last sign of progress
 	answers []parkedAnswer
+	sofar   parkedAnswer // what the messages of the answer under way tell
 	missing missing
 }
 
@@ -78,6 +79,10 @@ type parkedAnswer struct {
 	Failed  int      `json:"failed"`
 	Missing []string `json:"missing"`
 	Stopped string   `json:"stopped,omitzero"`
+	// Failure is why there is no such answer; the figures are then those of the messages that it told of before.
+	Failure string `json:"failure,omitzero"`
+	Skipped string `json:"skipped,omitzero"` // why it was not asked at all
+	broken  error
 }
 
 func (r *parkedRun) run(ctx context.Context, to *endpoints, out *output, term *terminal) error {
@@ -91,11 +96,21 @@ func (r *parkedRun) run(ctx context.Context, to *endpoints, out *output, term *t
 		for _, a := range r.answers {
 			left -= a.Matched
 		}
-		if left <= 0 || stopped {
+		switch {
+		case stopped:
+			r.answers = append(r.answers, parkedAnswer{Service: service.name, Skipped: "another service has stopped early"})
+			return nil
+		case left <= 0:
+			r.answers = append(r.answers, parkedAnswer{Service: service.name, Skipped: fmt.Sprintf("the limit of %d was reached before", r.filter.Limit)})
 			return nil
 		}
 		answer := parkedAnswer{Service: service.name}
+		r.sofar = parkedAnswer{Service: service.name}
 		if err := service.stream(ctx, http.MethodPost, r.path, r.order(left), r.show, &answer, asAdmin(to)...); err != nil {
+			if !refusedWith(err, http.StatusBadRequest) { // which the others will answer as well, or is about somebody else's queue
+				r.sofar.Failure, r.sofar.broken = err.Error(), err
+				r.answers = append(r.answers, r.sofar)
+			}
 			return err
 		}
 		r.answers = append(r.answers, answer)
@@ -109,6 +124,13 @@ func (r *parkedRun) run(ctx context.Context, to *endpoints, out *output, term *t
 // show tells of one message as soon as the service does.
 func (r *parkedRun) show(item jsontext.Value) error {
 	r.seen++
+	var outcome struct {
+		Outcome string `json:"outcome"`
+	}
+	if err := json.Unmarshal(item, &outcome); err != nil {
+		return err
+	}
+	r.sofar.count(outcome.Outcome)
 	if r.out.json {
 		r.items = append(r.items, item)
 		if time.Since(r.told) > time.Second {
@@ -128,12 +150,12 @@ func (r *parkedRun) show(item jsontext.Value) error {
 	if err := json.Unmarshal(item, &m); err != nil {
 		return err
 	}
-	outcome := strings.ToLower(strings.ReplaceAll(m.Outcome, "_", " "))
+	became := strings.ToLower(strings.ReplaceAll(m.Outcome, "_", " "))
 	switch m.Outcome {
 	case "REFUSED", "FAILED", "UNKNOWN":
-		outcome = r.out.bad(outcome)
+		became = r.out.bad(became)
 	}
-	line := fmt.Sprintf("%-13s  %-36s  %s", outcome, foreign(m.Key), foreign(m.Queue))
+	line := fmt.Sprintf("%-13s  %-36s  %s", became, foreign(m.Key), foreign(m.Queue))
 	if m.Target != "" {
 		line += " → " + foreign(m.Target)
 	}
@@ -194,23 +216,4 @@ func (r *parkedRun) end(failure error) error {
 		wrong = append(wrong, r.missing.err(nowhere))
 	}
 	return errors.Join(append(wrong, failure)...)
-}
-
-func (r *parkedRun) sumUp(total parkedAnswer) {
-	switch {
-	case r.missing.services == 0:
-	case total.Matched == 0:
-		fmt.Fprintln(r.out, "nothing in quarantine matches")
-	case r.filter.Yes:
-		fmt.Fprintf(r.out, "\n%d %s\n", total.Done, r.verb)
-		for _, a := range r.answers {
-			if a.Run != nil && a.Matched > 0 {
-				fmt.Fprintf(r.out, "audit: bank parked audit --run %s\n", *a.Run)
-			}
-		}
-	case r.filter.narrow():
-		fmt.Fprintf(r.out, "\nnothing was changed: %d would be %s. The same command with --yes does it.\n", total.Done, r.verb)
-	default:
-		fmt.Fprintf(r.out, "\nnothing was changed: %d would be %s. There is no filter, so this is about every message. The same command with --yes does it.\n", total.Done, r.verb)
-	}
 }

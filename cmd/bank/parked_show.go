@@ -67,7 +67,7 @@ func (m *wholeParked) print(out *output) {
 	line("transfer", foreign(m.TransferID))
 	line("given up", strings.TrimSpace(fmt.Sprintf("%s  %s  %s", out.bad(foreign(m.Reason)), foreign(m.Class), when(m.ParkedAt))))
 	if m.Service != "" {
-		line("by", fmt.Sprintf("%s, after %d executions, the first at %s", foreign(m.Service), m.Attempts, when(m.FirstFailedAt)))
+		line("by", fmt.Sprintf("%s, after %s, the first at %s", foreign(m.Service), executions(m.Attempts), when(m.FirstFailedAt)))
 	}
 	line("error", foreign(m.Error))
 	line("came from", foreign(m.OriginQueue))
@@ -128,4 +128,11 @@ func (b *parkedBody) print(out *output) {
 		}
 		fmt.Fprintf(out, "\nbody, %d bytes that are no text\n%s", b.Size, hex.Dump(raw))
 	}
+}
+
+func executions(n int64) string {
+	if n == 1 {
+		return "1 execution"
+	}
+	return fmt.Sprintf("%d executions", n)
 }

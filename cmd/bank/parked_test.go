@@ -35,8 +35,10 @@ func newParkedServices(t *testing.T, account, transfer map[string]string) *parke
 			if !known {
 				w.WriteHeader(http.StatusNotFound)
 			}
-			if strings.Contains(answer, `"status":400`) {
-				w.WriteHeader(http.StatusBadRequest)
+			for _, status := range []int{http.StatusBadRequest, http.StatusServiceUnavailable} {
+				if strings.Contains(answer, fmt.Sprintf(`"status":%d`, status)) {
+					w.WriteHeader(status)
+				}
 			}
 			_, _ = io.WriteString(w, answer)
 		}))
@@ -127,10 +129,14 @@ func TestParkedRuns(t *testing.T) {
 			[]string{"nothing was changed: 1 would be replayed. The same command with --yes does it."}},
 		"refused": {`{"items":[` + done + "," + no + end(`"matched":2,"done":1,"refused":1,"failed":0,"missing":[]`), []string{"--class", "NOT_FOUND", "--yes"}, 1,
 			[]string{"refused", "it has been replayed 3 times", "1 refused, 0 failed"}},
-		"missing":    {nothing, []string{"--id", "a", "--yes"}, 1, []string{"not in quarantine: a"}},
-		"nothing":    {strings.Replace(nothing, `"a"`, "", 1), []string{"--yes"}, 0, []string{"nothing in quarantine matches"}},
-		"stopped":    {`{"items":[` + done + end(`"matched":1,"done":1,"refused":0,"failed":0,"missing":[],"stopped":"the canary came back"`), []string{"--class", "NOT_FOUND", "--yes"}, 1, []string{"transfer has stopped early: the canary came back"}},
-		"broken off": {`{"items":[` + done, []string{"--class", "NOT_FOUND", "--yes"}, 1, []string{"replayed", "breaks off"}},
+		"missing": {nothing, []string{"--id", "a", "--yes"}, 1, []string{"not in quarantine: a"}},
+		"nothing": {strings.Replace(nothing, `"a"`, "", 1), []string{"--yes"}, 0, []string{"nothing in quarantine matches"}},
+		"stopped": {`{"items":[` + done + end(`"matched":1,"done":1,"refused":0,"failed":0,"missing":[],"stopped":"the canary came back"`), []string{"--class", "NOT_FOUND", "--yes"}, 1, []string{"transfer has stopped early: the canary came back"}},
+		"broken off": {`{"items":[` + done + "," + no, []string{"--class", "NOT_FOUND", "--yes"}, 1, []string{"replayed", "breaks off", "1 refused, 0 failed",
+			"account: nothing in quarantine matches", "transfer: 1 replayed, as far as is known"}},
+		"broken off, dry":    {`{"items":[` + strings.Replace(done, "REPLAYED", "WOULD_REPLAY", 1), nil, 1, []string{"transfer: 1 would be replayed, as far as is known", "nothing was changed"}},
+		"broken off at once": {`{"items":[`, []string{"--yes"}, 1, []string{"transfer: 0 replayed, as far as is known", "bank parked audit has the rest"}},
+		"not willing":        {`{"title":"Unavailable","status":503}`, []string{"--yes"}, 1, []string{"account: nothing in quarantine matches", "transfer: it refused, nothing was replayed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,6 +156,42 @@ func TestParkedRuns(t *testing.T) {
 			}
 			s.bank(t, append([]string{"replay", "--json"}, c.args...)...)
 		})
+	}
+}
+
+// A sum over the services that answered is none of them all.
+func TestParkedRunTellsOfServicesThatDidNotAnswer(t *testing.T) {
+	t.Parallel()
+	const path = "POST /admin/quarantine/replay"
+	ended := func(items string, matched int, rest string) string {
+		return fmt.Sprintf(`{"items":[%s],"dryRun":false,"run":null,"matched":%d,"done":%d,"refused":0,"failed":0,"missing":[]%s}`, items, matched, matched, rest)
+	}
+	moved := item("transfer.x_error", "a", `,"outcome":"REPLAYED","detail":"","target":"queue q","forecast":"","canary":false`)
+	for name, c := range map[string]struct {
+		account, transfer string
+		args              []string
+		says, not         string
+		code              int
+	}{
+		"the first away":        {"", ended("", 0, ""), nil, "account: it refused, nothing was replayed\ntransfer: nothing in quarantine matches\n", "\nnothing in quarantine", 1},
+		"the first stopped":     {ended(moved, 1, `,"stopped":"the canary came back"`), "", nil, "account: 1 replayed, then it stopped early\ntransfer: not asked, another service has stopped early\n", "\n1 replayed", 1},
+		"the limit was reached": {ended(moved, 1, ""), "", []string{"--limit", "1"}, "\n1 replayed\n", "transfer:", 0},
+	} {
+		s := newParkedServices(t, map[string]string{path: c.account}, map[string]string{path: c.transfer})
+		if c.account == "" {
+			s = newParkedServices(t, nil, map[string]string{path: c.transfer})
+		}
+		code, out, complaints := s.bank(t, append([]string{"replay", "--yes"}, c.args...)...)
+		if code != c.code || !strings.Contains(out, c.says) || strings.Contains(out, c.not) {
+			t.Errorf("%s: exit code %d, want %d\n%s\n%s", name, code, c.code, out, complaints)
+		}
+		var document struct {
+			Services []parkedAnswer `json:"services"`
+		}
+		_, out, _ = s.bank(t, append([]string{"replay", "--yes", "--json"}, c.args...)...)
+		if err := json.Unmarshal([]byte(out), &document); err != nil || len(document.Services) != 2 {
+			t.Errorf("%s: in JSON it is %s", name, out)
+		}
 	}
 }
 

@@ -16,13 +16,13 @@ import (
 
 // publishCommand sends a raw message. It checks nothing: garbage is what the exercises are about.
 type publishCommand struct {
-	Key        string            `required:"" help:"Routing key."`
-	Body       string            `help:"File with the body; - or nothing reads standard input."`
-	Header     map[string]string `mapsep:"none" help:"AMQP header, name=value, a text; or name:TYPE=value with the type int, float, bool, time (RFC 3339), json or null. May be repeated."`
-	Exchange   string            `default:"banking.events" help:"Exchange; an empty one is the default exchange, whose keys are queue names."`
-	MessageID  string            `help:"AMQP message_id property; the body's own id is not touched."`
-	Expiration string            `help:"AMQP expiration property: how long it may wait in a queue, e.g. 5s. What is no duration is sent as it is."`
-	Timestamp  time.Time         `help:"AMQP timestamp property, e.g. 2026-11-30T10:15:00Z."`
+	Key        string      `required:"" help:"Routing key."`
+	Body       string      `help:"File with the body; - or nothing reads standard input."`
+	Header     headerFlags `mapsep:"none" help:"AMQP header, name=value, a text; or name:TYPE=value with the type int, float, bool, time (RFC 3339), json or null. May be repeated."`
+	Exchange   string      `default:"banking.events" help:"Exchange; an empty one is the default exchange, whose keys are queue names."`
+	MessageID  string      `help:"AMQP message_id property; the body's own id is not touched."`
+	Expiration string      `help:"AMQP expiration property: how long it may wait in a queue, e.g. 5s. What is no duration is sent as it is."`
+	Timestamp  time.Time   `help:"AMQP timestamp property, e.g. 2026-11-30T10:15:00Z."`
 }
 
 func (c *publishCommand) Run(ctx context.Context, to *endpoints, out *output) error {

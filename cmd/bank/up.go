@@ -99,6 +99,9 @@ func openBank(ctx context.Context, term *terminal) (*bank, error) {
 	if err := lock.Write(fmt.Sprintf("%d\n", os.Getpid())); err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
+	if _, err := awaitOrphans(ctx, term); err != nil {
+		return nil, errors.Join(err, lock.Unlock())
+	}
 	b := &bank{term: term, lock: lock, environment: inherited(os.Environ())}
 	term.printf("starting PostgreSQL and RabbitMQ in %s\n", filepath.Join(term.dir, "servers"))
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -224,8 +227,19 @@ func (*downCommand) Run(ctx context.Context, term *terminal) error {
 	}
 	lock, err := supervise.TryLock(path)
 	if err == nil {
-		term.printf("no bank is running in %s\n", term.dir)
-		return lock.Unlock()
+		killed, err := awaitOrphans(ctx, term)
+		switch {
+		case err != nil:
+		case killed:
+			err = os.Remove(endpointsFile(term.dir)) // which the killed one could not
+			if errors.Is(err, os.ErrNotExist) {
+				err = nil
+			}
+			term.printf("stopped; the data stays\n")
+		default:
+			term.printf("no bank is running in %s\n", term.dir)
+		}
+		return errors.Join(err, lock.Unlock())
 	}
 	if !errors.Is(err, supervise.ErrLocked) {
 		return err
@@ -247,6 +261,9 @@ func (*downCommand) Run(ctx context.Context, term *terminal) error {
 	defer cancel()
 	if lock, err = supervise.LockExclusive(ctx, path); err != nil {
 		return fmt.Errorf("the bank has not stopped: %w", err)
+	}
+	if _, err := awaitOrphans(ctx, term); err != nil { // it was killed meanwhile
+		return errors.Join(err, lock.Unlock())
 	}
 	term.printf("stopped; the data stays\n")
 	return lock.Unlock()

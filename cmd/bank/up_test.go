@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"example.com/banking/internal/supervise"
+	"example.com/banking/internal/testenv/servers"
 )
 
 // Copies of the test binary under other names are the programs that the tests of 'bank up' run: bank itself, and services
@@ -245,7 +246,15 @@ func TestDetachedBankIsStoppedByDownAndSurvivesNoKill(t *testing.T) {
 	if err := up.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, said, func() bool { return get(where.AccountURL+"/pid") == "" && get(where.ManagementURL) == "" })
+	if text, err := bankCommand(t, bin, "down", "--dir", dir); err != nil || !strings.Contains(text, "stopped; the data stays") && !strings.Contains(text, "no bank is running") {
+		t.Errorf("down after a kill: %v, %s", err, text)
+	}
+	lock, err := supervise.TryLock(servers.SupervisorLock(filepath.Join(dir, "servers")))
+	if err != nil || get(where.AccountURL+"/pid") != "" || get(where.ManagementURL) != "" {
+		t.Errorf("down after a kill has not waited for what was still running: %v", err)
+	} else if err := lock.Unlock(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestUpNamesTheMissingProgramAndLeavesNothing(t *testing.T) {

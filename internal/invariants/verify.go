@@ -1,6 +1,7 @@
 package invariants
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -233,9 +234,8 @@ func explained(ctx context.Context, broker Broker, queues []Queue, report *Repor
 			}
 			if message.Reason == "" {
 				check.offend("%s: message %q does not say why it is there", queue.Name, message.MessageID)
-				return
 			}
-			reasons[queue.Name+" "+message.Reason]++
+			reasons[queue.Name+" "+cmp.Or(message.Reason, "without a reason")]++
 		})
 		if err != nil {
 			report.Unread = errors.Join(report.Unread, err)

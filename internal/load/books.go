@@ -19,7 +19,8 @@ type Report struct {
 	Error    string         `json:"error,omitzero"`
 	Ended    map[string]int `json:"ended,omitempty"` // by status
 	Open     int            `json:"open"`            // accepted and not known to have ended
-	Blind    bool           `json:"blind,omitzero"`  // the news of ends stopped coming: those that are open may have ended as well
+	Blind    bool           `json:"blind,omitzero"`  // the news of ends do not come: those that are open may have ended as well
+	Asked    int            `json:"asked,omitzero"`  // ended while no news came, and found out by asking; in no percentile of End
 
 	Answer  Latencies     `json:"answer"` // from the time a transfer was due to the answer 202
 	End     Latencies     `json:"end"`    // to the news that it has ended
@@ -57,6 +58,8 @@ type books struct {
 	early   map[string]Ended     // ended, but the answer that tells the id is still on its way
 	answers []time.Duration
 	ends    []time.Duration
+	over    bool          // no more news will come
+	deaf    time.Time     // the news of what was accepted before may have been lost
 	changed chan struct{} // closed when a transfer has ended
 }
 
@@ -124,7 +127,46 @@ func (b *books) end(e Ended) {
 func (b *books) blind() {
 	b.m.Lock()
 	defer b.m.Unlock()
-	b.r.Blind = true
+	b.r.Blind, b.over = true, true
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// signal notes that the news of ends were lost, or come again.
+func (b *books) signal(e Ended) {
+	b.m.Lock()
+	defer b.m.Unlock()
+	b.r.Blind = e.Signal == Lost
+	if e.Signal == Back {
+		b.deaf = e.At
+	}
+}
+
+// unheard are open transfers whose end may have been missed, so many at most.
+func (b *books) unheard(most int) (ids []string) {
+	b.m.Lock()
+	defer b.m.Unlock()
+	if b.r.Blind || b.deaf.IsZero() {
+		return nil
+	}
+	for id, due := range b.due {
+		if len(ids) < most && due.Before(b.deaf) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// found notes an end that nobody told of.
+func (b *books) found(id, status string) {
+	b.m.Lock()
+	defer b.m.Unlock()
+	if _, open := b.due[id]; !open {
+		return // the news came meanwhile
+	}
+	delete(b.due, id)
+	b.r.Ended[status]++
+	b.r.Asked++
 	close(b.changed)
 	b.changed = make(chan struct{})
 }
@@ -133,7 +175,7 @@ func (b *books) blind() {
 func (b *books) wait(ctx context.Context) {
 	for {
 		b.m.Lock()
-		open, blind, changed := len(b.due), b.r.Blind, b.changed
+		open, blind, changed := len(b.due), b.over, b.changed
 		b.m.Unlock()
 		if open == 0 || blind {
 			return

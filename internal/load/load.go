@@ -13,6 +13,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,7 +34,7 @@ type Config struct {
 	Drain    time.Duration // how long the last transfers may take to end; default 30 s
 	Timeout  time.Duration // for an answer; default 15 s
 	Running  int           // requests under way at once at most; default 2,000. A later one waits, and its waiting counts
-	Ended    <-chan Ended  // tells which transfers have ended, see Watch; nil: only the answers are measured
+	Ended    <-chan Ended  // tells which transfers have ended, see Watch and Follow; nil: only the answers are measured
 	Progress func(Report)  // called every second, when not nil
 }
 
@@ -125,6 +126,7 @@ func (g *generator) run(ctx context.Context) Report {
 	var side sync.WaitGroup
 	side.Go(func() { g.listen(over) })
 	side.Go(func() { g.report(over) })
+	side.Go(func() { g.catchUp(over) })
 
 	began := time.Now()
 	var requests sync.WaitGroup
@@ -187,11 +189,56 @@ func (g *generator) listen(over <-chan struct{}) {
 				g.books.blind()
 				continue
 			}
+			if e.Signal != 0 {
+				g.books.signal(e)
+				continue
+			}
 			g.books.ended(e)
 		case <-over:
 			return
 		}
 	}
+}
+
+// catchUp asks for the transfers whose end may have been missed while no news came.
+func (g *generator) catchUp(over <-chan struct{}) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-over:
+			return
+		}
+		var asking sync.WaitGroup
+		slots := make(chan struct{}, 8) // beside the load, not a load of its own
+		for _, id := range g.books.unheard(2000) {
+			slots <- struct{}{}
+			asking.Go(func() {
+				defer func() { <-slots }()
+				if status := g.status(id); slices.Contains([]string{"COMPLETED", "REJECTED", "REFUNDED"}, status) {
+					g.books.found(id, status)
+				}
+			})
+		}
+		asking.Wait()
+	}
+}
+
+// status asks for the status of a transfer; "" when there is no answer, which the next time may bring.
+func (g *generator) status(id string) string {
+	response, err := g.client.Get(strings.TrimSuffix(g.URL, "/") + "/transfers/" + id)
+	if err != nil {
+		return ""
+	}
+	defer response.Body.Close()
+	var transfer struct {
+		Status string `json:"status"`
+	}
+	if response.StatusCode != http.StatusOK || json.UnmarshalRead(response.Body, &transfer) != nil {
+		return ""
+	}
+	return transfer.Status
 }
 
 func (g *generator) report(over <-chan struct{}) {

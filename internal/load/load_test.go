@@ -280,3 +280,68 @@ func TestEndsAreHeard(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// A broker that is killed takes the news along. They come again over the next connection, and what ended meanwhile is asked for.
+func TestNewsThatWereMissedAreAskedFor(t *testing.T) {
+	t.Parallel()
+	env := testenv.New(t)
+	conns := make(chan *amqp.Connection, 10)
+	accepted := make(chan struct{}) // all of the load
+	dials := 0
+	dial := func(context.Context) (*amqp.Connection, error) {
+		if dials++; dials > 1 { // the broker is away for the rest of the load
+			select {
+			case <-accepted:
+			case <-t.Context().Done():
+			}
+		}
+		conn, err := amqp.Dial(env.AMQPURL)
+		if err == nil {
+			t.Cleanup(func() { _ = conn.Close() })
+			conns <- conn
+		}
+		return conn, err
+	}
+	own, err := amqp.Dial(env.AMQPURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = own.Close() })
+	ch, err := own.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ch.ExchangeDeclare(contract.EventsExchange, "topic", true, false, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	said := make(chan error, 10)
+	ended, err := load.Follow(t.Context(), dial, func(err error) { said <- err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m sync.Mutex
+	n := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.Lock()
+		defer m.Unlock()
+		if r.Method == http.MethodGet {
+			_, _ = w.Write([]byte(`{"status":"REFUNDED"}`))
+			return
+		}
+		if n++; n == 5 {
+			_ = (<-conns).Close() // and nobody tells of any transfer
+		}
+		accept(w, n)
+		if n == 10 {
+			close(accepted)
+		}
+	}))
+	t.Cleanup(server.Close)
+	r, err := load.Run(t.Context(), load.Config{URL: server.URL, Accounts: accounts, Currency: "EUR", Rate: 100, Duration: 100 * time.Millisecond, Ended: ended, Drain: time.Minute})
+	if err != nil || r.Blind || r.Open != 0 || r.Ended["REFUNDED"] != 10 || r.Asked != 10 || r.End.Max != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if len(said) != 1 || len(conns) != 1 {
+		t.Errorf("said were %d things, over %d more connections", len(said), len(conns))
+	}
+}

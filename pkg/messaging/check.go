@@ -13,7 +13,8 @@ import (
 // serve looks after the topology until the link breaks or ctx ends, and returns why it broke.
 //
 // A queue that somebody deletes takes its bindings and its consumers with it, and the broker tells nobody but the
-// consumers. So existence is asked for now and then, and everything is declared again.
+// consumers. An exchange that is deleted takes bindings as well: what is published to it is refused, and what should be dead-lettered
+// to it waits in its queue, in no figure of that. So existence is asked for now and then, and everything is declared again.
 func (l *link) serve(ctx context.Context) error {
 	tick := time.NewTicker(l.session.CheckInterval)
 	defer tick.Stop()
@@ -53,12 +54,12 @@ func (l *link) serve(ctx context.Context) error {
 // long, although it has been declared again at once: what was in it is gone.
 const checkAge = 5 * time.Second
 
-// check says which queues are missing, and then declares everything again; so it does anyway when repair is true, for the
-// exchanges and bindings whose existence cannot be asked for without a trace.
+// check says which queues and exchanges are missing, and then declares everything again; so it does anyway when repair is true, for
+// the bindings, whose existence cannot be asked for.
 func (l *link) check(repair bool) error {
 	missing, err := l.missing()
 	if err != nil {
-		return fmt.Errorf("ask for the queues: %w", err)
+		return fmt.Errorf("ask for the topology: %w", err)
 	}
 	if len(missing) > 0 || repair {
 		if err := l.declare(); err != nil {
@@ -67,31 +68,48 @@ func (l *link) check(repair bool) error {
 	}
 	if len(missing) > 0 {
 		names := strings.Join(missing, ", ")
-		l.session.Logger.Error("queues were missing and are declared again", "queues", names)
-		return fmt.Errorf("queue missing: %s", names)
+		l.session.Logger.Error("part of the topology was missing and is declared again", "missing", names)
+		return fmt.Errorf("missing at the broker: %s", names)
 	}
 	return nil
 }
 
+// missing names the queues and exchanges that are not there.
 func (l *link) missing() ([]string, error) {
 	var ch *amqp.Channel
 	var missing []string
-	for _, q := range l.session.Topology.Queues {
+	ask := func(what string, passively func() error) error {
 		if ch == nil {
 			var err error
 			if ch, err = l.consuming.Channel(); err != nil {
-				return nil, err
+				return err
 			}
 		}
-		_, err := ch.QueueDeclarePassive(q.Name, true, false, false, false, nil)
+		err := passively()
 		var refused *amqp.Error
 		switch {
 		case err == nil:
 		case errors.As(err, &refused) && refused.Code == amqp.NotFound:
-			missing = append(missing, q.Name)
+			missing = append(missing, what)
 			ch = nil // the broker has closed it
 		default:
-			return nil, fmt.Errorf("%s: %w", q.Name, err)
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		return nil
+	}
+	for _, q := range l.session.Topology.Queues {
+		err := ask("queue "+q.Name, func() error {
+			_, err := ch.QueueDeclarePassive(q.Name, true, false, false, false, nil)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range l.session.Topology.Exchanges {
+		err := ask("exchange "+e.Name, func() error { return ch.ExchangeDeclarePassive(e.Name, e.Kind, true, false, false, false, nil) })
+		if err != nil {
+			return nil, err
 		}
 	}
 	if ch != nil {

@@ -87,8 +87,8 @@ func (s *Session) NewConsumer(c ConsumerConfig) (*Consumer, error) {
 		return nil, fmt.Errorf("consumer of %s: prefetch must be 1 to 65535, concurrency and batch size at least 1", c.Queue)
 	case c.RateLimit < 0 || math.IsNaN(c.RateLimit) || math.IsInf(c.RateLimit, 0):
 		return nil, fmt.Errorf("consumer of %s: the rate limit must be a number of messages per second, or 0 for none", c.Queue)
-	case c.Policy.MaxAttempts < 1:
-		return nil, fmt.Errorf("consumer of %s: the policy allows no attempt", c.Queue)
+	case c.Policy.MaxAttempts < 1 || c.Policy.MaxAttempts > mostSpent:
+		return nil, fmt.Errorf("consumer of %s: the policy must allow 1 to %d attempts", c.Queue, mostSpent)
 	}
 	if err := c.Road.check(); err != nil {
 		return nil, fmt.Errorf("consumer of %s: %w", c.Queue, err)

@@ -1,8 +1,6 @@
 package messaging
 
 import (
-	"maps"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -27,75 +25,9 @@ func own(more amqp.Table) amqp.Table {
 	return headers
 }
 
-func TestReadHistory(t *testing.T) {
-	t.Parallel()
-	lap := []any{entry("retry", "expired", int64(2)), entry(mainQueue, "rejected", int64(2))}
-	for name, c := range map[string]struct {
-		headers              amqp.Table
-		spent                int64
-		nonsense, rejectable bool
-	}{
-		"no headers":                     {nil, 0, false, true},
-		"foreign headers":                {amqp.Table{"x-foreign": "x", "traceparent": "y"}, 0, false, true},
-		"a broker's lap":                 {own(amqp.Table{"x-death": lap, "x-last-death-reason": "expired"}), 2, false, true},
-		"in scrambled order":             {own(amqp.Table{"x-death": []any{entry("a", "rejected", int64(9)), lap[1], lap[0]}}), 2, false, true},
-		"with a delivery limit":          {own(amqp.Table{"x-death": []any{entry(mainQueue, "delivery_limit", int64(3)), lap[1]}}), 5, false, true},
-		"only a delivery limit":          {amqp.Table{"x-death": []any{entry(mainQueue, "delivery_limit", int64(3))}}, 3, false, false},
-		"an expiry in our queue":         {own(amqp.Table{"x-death": []any{entry(mainQueue, "expired", int64(3))}}), 0, false, false},
-		"no first death":                 {amqp.Table{"x-death": lap}, 2, false, false},
-		"a first death elsewhere":        {own(amqp.Table{"x-death": lap, "x-first-death-queue": "other"}), 2, false, false},
-		"a first death by expiry":        {own(amqp.Table{"x-death": lap, "x-first-death-reason": "expired"}), 2, false, false},
-		"deaths that are no tables":      {own(amqp.Table{"x-death": []any{int64(1), lap[1]}}), 2, true, false},
-		"a lap without an address":       {own(amqp.Table{"x-death": []any{amqp.Table{"queue": mainQueue, "reason": "rejected", "count": int64(1)}}}), 1, false, false},
-		"no array":                       {own(amqp.Table{"x-death": amqp.Table{}}), 0, true, false},
-		"an int32 count":                 {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", int32(2))}}), 2, false, true},
-		"an int16 count":                 {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", int16(2))}}), 2, false, true},
-		"a byte count":                   {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", byte(2))}}), 2, false, true},
-		"a count as text":                {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", "2")}}), 0, true, false},
-		"a fraction":                     {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", 2.0)}}), 0, true, false},
-		"a count below one":              {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", int64(0))}}), 0, true, false},
-		"counts beyond any":              {own(amqp.Table{"x-death": []any{entry(mainQueue, "rejected", int64(math.MaxInt64)), entry(mainQueue, "delivery_limit", int64(math.MaxInt64))}}), 1 << 30, false, true},
-		"our own attempts":               {amqp.Table{"Banking-Attempts": int64(2)}, 2, false, false},
-		"our own beside the retry queue": {amqp.Table{"Banking-Attempts": int64(2), "x-death": []any{entry("retry", "expired", int64(1))}, "x-first-death-reason": "expired", "x-first-death-queue": "retry"}, 2, false, false},
-		"our own win":                    {own(amqp.Table{"Banking-Attempts": int64(1), "x-death": lap}), 1, false, false},
-		"our own as text":                {amqp.Table{"Banking-Attempts": "2"}, 0, true, false},
-		"our own below zero":             {amqp.Table{"Banking-Attempts": int64(-1)}, 0, true, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := readHistory(c.headers, mainQueue)
-			if h.spent != c.spent || h.nonsense != c.nonsense || h.rejectable != c.rejectable {
-				t.Errorf("got %+v, want %+v", h, c)
-			}
-		})
-	}
-}
-
-func TestHistoryKnowsTheOrigin(t *testing.T) {
-	t.Parallel()
-	lap := own(amqp.Table{"x-death": []any{entry("retry", "expired", int64(1)), entry(mainQueue, "rejected", int64(1))}})
-	h := readHistory(lap, mainQueue)
-	if h.origin != (origin{exchange: "events", routingKey: "some.key", known: true}) || !h.firstFailed.Equal(time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC)) {
-		t.Errorf("from the broker's lap: %+v", h)
-	}
-	lap[HeaderOriginExchange], lap[HeaderOriginRoutingKey], lap[HeaderOriginQueue], lap[HeaderFirstFailedAt] = "first", "first.key", "q", "2026-11-29T10:00:00Z"
-	if h = readHistory(lap, mainQueue); h.origin.exchange != "events" || h.origin.queue != "" || h.firstFailed.Day() != 30 {
-		t.Errorf("from a stranger's headers: %+v", h)
-	}
-	for name, mark := range map[string]any{
-		"Banking-Attempts": int64(1), "x-replay-count": int32(1), "x-replayed-at": "2026-11-29T10:00:00Z", "x-parked-at": "2026-11-29T10:00:00Z",
-	} {
-		marked := maps.Clone(lap)
-		marked[name] = mark
-		h = readHistory(marked, mainQueue)
-		if h.origin != (origin{"q", "first", "first.key", true}) || h.firstFailed.Day() != 29 {
-			t.Errorf("from our own headers beside %s: %+v", name, h)
-		}
-		marked[name] = true
-		if h = readHistory(marked, mainQueue); h.origin.exchange != "events" {
-			t.Errorf("beside a %s of nonsense: %+v", name, h)
-		}
-	}
+// returned is a delivery as the retry queue sends it back.
+func returned(headers amqp.Table) *amqp.Delivery {
+	return &amqp.Delivery{Headers: headers, RoutingKey: mainQueue}
 }
 
 func TestWhatCanBeNoAddressIsNotKnown(t *testing.T) {
@@ -110,7 +42,7 @@ func TestWhatCanBeNoAddressIsNotKnown(t *testing.T) {
 		headers["x-replay-count"] = int64(1)
 		return headers
 	}
-	delivered := origin{"", "delivered", "delivered.key", true}
+	delivered := origin{"", "", mainQueue, true}
 	for name, c := range map[string]struct {
 		headers amqp.Table
 		want    origin
@@ -122,7 +54,7 @@ func TestWhatCanBeNoAddressIsNotKnown(t *testing.T) {
 		"no key in a death":        {death("e"), delivered},
 		"a death somebody wrote":   {amqp.Table{"x-death": []any{entry(mainQueue, "rejected", int64(1))}}, delivered},
 		"longest of ours":          {mark(amqp.Table{"x-origin-queue": long[1:], "x-origin-exchange": long[1:], "x-origin-routing-key": long[1:]}), origin{long[1:], long[1:], long[1:], true}},
-		"long key of ours":         {mark(amqp.Table{"x-origin-queue": "q", "x-origin-exchange": "e", "x-origin-routing-key": long}), origin{"q", "delivered", "delivered.key", true}},
+		"long key of ours":         {mark(amqp.Table{"x-origin-queue": "q", "x-origin-exchange": "e", "x-origin-routing-key": long}), origin{"q", "", mainQueue, true}},
 		"long exchange of ours":    {mark(amqp.Table{"x-origin-exchange": long, "x-origin-routing-key": "k"}), delivered},
 		"long queue of ours":       {mark(amqp.Table{"x-origin-queue": long}), delivered},
 		"no text":                  {mark(amqp.Table{"x-origin-queue": int64(1), "x-origin-exchange": "e", "x-origin-routing-key": nil}), delivered},
@@ -136,7 +68,7 @@ func TestWhatCanBeNoAddressIsNotKnown(t *testing.T) {
 		if c.want.queue == "" {
 			c.want.queue = mainQueue
 		}
-		d := delivery{Delivery: amqp.Delivery{Headers: c.headers, Exchange: "delivered", RoutingKey: "delivered.key"}}
+		d := delivery{Delivery: *returned(c.headers)}
 		d.prepare(mainQueue)
 		if got := d.origin(); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)

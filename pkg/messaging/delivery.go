@@ -64,11 +64,17 @@ func (d *delivery) readHeaders(queue string) bool {
 		return false
 	}
 	d.seen = true
-	d.past = readHistory(d.Headers, queue)
+	d.past = readHistory(&d.Delivery, queue)
 	d.attempt = int(d.past.spent) + 1
 	d.firstFailed = d.past.firstFailed
 	d.msg.Queue = queue
 	return true
+}
+
+// believe lets count what a client says of the attempts spent, as long as one is left of maxAttempts.
+func (d *delivery) believe(maxAttempts int) {
+	d.past.believe(maxAttempts)
+	d.attempt = int(d.past.spent) + 1
 }
 
 // nameByProperties names a message whose body has not been decoded as its sender did beside it.

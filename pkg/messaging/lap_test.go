@@ -3,10 +3,14 @@ package messaging_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"example.com/banking/internal/testenv"
 	"example.com/banking/internal/testenv/servers"
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/contract/topology"
@@ -115,6 +119,11 @@ func death(queue, reason string, count any) amqp.Table {
 	}
 }
 
+func aged(death amqp.Table) amqp.Table {
+	death["time"] = time.Now().Add(-48 * time.Hour)
+	return death
+}
+
 func TestDeathsOfOtherQueuesAreNotAttempts(t *testing.T) {
 	t.Parallel()
 	s, c := transfer(unknownTransfer)
@@ -146,7 +155,13 @@ func TestForeignDeathHeadersMakeTheirLapsAndPark(t *testing.T) {
 		"only first-death":          {"x-first-death-reason": "expired", "x-first-death-queue": contract.AccountEventsQueue},
 		"a first death of nonsense": {"x-first-death-reason": int64(1)},
 		"attempts of nonsense":      {"Banking-Attempts": "all of them"},
-		"a copy to elsewhere":       {"CC": []any{contract.AccountEventsRetry + ".nowhere"}, "x-death": "x"},
+		"attempts beyond any":       {"Banking-Attempts": int64(math.MaxInt64)},
+		"more than there are": {"x-death": []any{
+			death(contract.AccountEventsRetry, "expired", int64(99)), death(contract.AccountEventsQueue, "rejected", int64(99))}},
+		"all that a broker writes": {"x-first-death-reason": "rejected", "x-first-death-queue": contract.AccountEventsQueue, "x-first-death-exchange": "e", "x-death": []any{
+			death(contract.AccountEventsRetry, "expired", int64(99)), death(contract.AccountEventsQueue, "rejected", int64(99))}},
+		"an old death":        {"x-death": []any{aged(death(contract.AccountEventsQueue, "rejected", int64(1)))}},
+		"a copy to elsewhere": {"CC": []any{contract.AccountEventsRetry + ".nowhere"}, "x-death": "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -191,6 +206,42 @@ func TestExpiredMessageIsParkedAndNotDropped(t *testing.T) {
 	if err != nil || len(deaths) != 1 || deaths[0].Reason != "expired" || deaths[0].Queue != contract.AccountEventsQueue ||
 		deaths[0].RoutingKeys[0] != debited {
 		t.Errorf("deaths %+v, %v", deaths, err)
+	}
+}
+
+// Without its retry queue a rejected message has nowhere to wait. The exchange before that queue leads it to the parking lot, without
+// any header of ours; what the broker says of it must do for a replay.
+func TestRejectedWithoutARetryQueueIsParkedWithReasonAndOrigin(t *testing.T) {
+	t.Parallel()
+	s, c := transfer(unknownTransfer)
+	s.CheckInterval = time.Hour // nobody puts the queue back
+	f := start(t, s, c)
+	if _, err := f.client.QueueDelete(contract.AccountEventsRetry, false, false, false); err != nil {
+		t.Fatal(err)
+	}
+	f.publishBody(debited, poisonBody)
+	f.next()
+	d := f.take(contract.ParkingLot)
+	p := messaging.ReadParked(d.Headers)
+	if p.Reason != retry.ReasonRejected || p.Attempts != 1 || p.OriginQueue != contract.AccountEventsQueue || !p.OriginKnown ||
+		p.OriginExchange != contract.EventsExchange || p.OriginRoutingKey != debited || time.Since(p.ParkedAt) > time.Hour {
+		t.Errorf("parked as %+v", p)
+	}
+	f.eventually("the retry queue to be back", func() error {
+		if slices.ContainsFunc(f.env.Queues(f), func(q testenv.Queue) bool { return q.Name == contract.AccountEventsRetry }) {
+			return nil
+		}
+		return fmt.Errorf("it is not, and ready says: %v", f.session.Ready(f.Context())) // which looks after it
+	})
+	f.publish("", contract.AccountEventsQueue, messaging.Replayed(&d, time.Now()))
+	for attempt := 1; attempt <= 3; attempt++ {
+		if m := f.next(); m.Attempt != attempt {
+			t.Errorf("attempt %d after the replay, want %d", m.Attempt, attempt)
+		}
+	}
+	if d := f.take(contract.ParkingLot); d.Headers["x-park-reason"] != retry.ReasonMaxAttempts || d.Headers["x-attempts"] != int64(3) ||
+		d.Headers["x-origin-exchange"] != contract.EventsExchange || d.Headers["x-origin-routing-key"] != debited || d.Headers["x-replay-count"] != int64(1) {
+		t.Errorf("parked again with %v", d.Headers)
 	}
 }
 

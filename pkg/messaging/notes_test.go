@@ -21,7 +21,7 @@ func TestOnlyALapOnANewBrokerIsNoUnnotedStart(t *testing.T) {
 	} {
 		major := majorVersion(version)
 		for i, headers := range []amqp.Table{nil, lapped, copied} {
-			if got := startsUnnoted(major, readHistory(headers, mainQueue)); got != want[i] {
+			if got := startsUnnoted(major, readHistory(returned(headers), mainQueue)); got != want[i] {
 				t.Errorf("version %q, headers %v: %d starts", version, headers, got)
 			}
 		}

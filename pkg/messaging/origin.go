@@ -42,10 +42,11 @@ func (o origin) write(headers amqp.Table) {
 // republished says whether headers carry a mark of ours: of a lap by copy, of the quarantine or of a replay. Without one
 // an origin in them is somebody else's, and says nothing about this message.
 func republished(headers amqp.Table) bool {
-	for _, name := range []string{headerAttempts, HeaderReplayCount} {
-		if n, ok := integer(headers[name]); ok && n >= 0 {
-			return true
-		}
+	if _, ok := attemptsHeader(headers); ok {
+		return true
+	}
+	if n, ok := integer(headers[HeaderReplayCount]); ok && n >= 0 {
+		return true
 	}
 	return !headerTime(headers, HeaderParkedAt).IsZero() || !headerTime(headers, HeaderReplayedAt).IsZero()
 }

@@ -10,7 +10,7 @@ import (
 
 // Parked is what the headers of a quarantined message tell about its end. What they do not tell is the zero value.
 type Parked struct {
-	Reason  string // x-park-reason, or what the broker moved it for: EXPIRED, OVERFLOW, DELIVERY_LIMIT
+	Reason  string // x-park-reason, or what the broker moved it for: EXPIRED, OVERFLOW, DELIVERY_LIMIT, REJECTED
 	Class   string // a retry.Class
 	Error   string
 	Service string // who gave it up
@@ -29,11 +29,13 @@ type Parked struct {
 	Deaths []Death // what the broker itself has noted
 }
 
-// brokerReasons are the deaths by which a broker moves a message on its own.
+// brokerReasons are the deaths by which a broker moves a message on its own. A rejection is among them: it asks for a lap, but
+// while somebody has deleted the retry queue the exchange before it leads to the parking lot.
 var brokerReasons = map[string]string{
 	"expired":        retry.ReasonExpired,
 	"maxlen":         retry.ReasonOverflow,
 	"delivery_limit": retry.ReasonDeliveryLimit,
+	"rejected":       retry.ReasonRejected,
 }
 
 // ReadParked reads the headers of a message in quarantine.
@@ -52,7 +54,7 @@ func ReadParked(headers amqp.Table) Parked {
 		p.OriginQueue, p.OriginExchange, p.OriginRoutingKey, p.OriginKnown = o.queue, o.exchange, o.routingKey, o.known
 	}
 	if len(deaths) > 0 && brokerReasons[deaths[0].Reason] != "" {
-		p.movedByBroker(deaths)
+		p.movedByBroker(headers, deaths)
 		return p
 	}
 	p.Reason = plainText(text(headers, HeaderParkReason), maxShort)
@@ -65,19 +67,27 @@ func ReadParked(headers amqp.Table) Parked {
 	return p
 }
 
-func (p *Parked) movedByBroker(deaths []Death) {
+func (p *Parked) movedByBroker(headers amqp.Table, deaths []Death) {
 	last := deaths[0]
 	p.Reason = brokerReasons[last.Reason]
-	p.ParkedAt = last.Time
+	p.ParkedAt = last.Time // of the first such death: after laps, that many delays too early
 	p.OriginQueue = last.Queue
-	var o origin
-	if o.published(last.Exchange, last.RoutingKeys); o.known && !p.OriginKnown {
-		p.OriginExchange, p.OriginRoutingKey, p.OriginKnown = o.exchange, o.routingKey, true
-	}
+	first := last // of its deaths in that queue: one that comes back from a lap has the address of the lap
 	for _, d := range deaths {
 		if d.Queue == last.Queue && d.Reason == "rejected" {
-			p.Attempts, p.FirstFailedAt = addSpent(p.Attempts, d.Count), d.Time
+			first = d
+			p.FirstFailedAt = d.Time
+			if d.Count <= mostSpent {
+				p.Attempts = d.Count
+			}
 		}
+	}
+	if spent, ok := attemptsHeader(headers); ok { // of laps by copy
+		p.Attempts, p.FirstFailedAt = spent, headerTime(headers, HeaderFirstFailedAt)
+	}
+	var o origin
+	if o.published(first.Exchange, first.RoutingKeys); o.known && !p.OriginKnown {
+		p.OriginExchange, p.OriginRoutingKey, p.OriginKnown = o.exchange, o.routingKey, true
 	}
 }
 

@@ -132,6 +132,23 @@ func TestDeletedQuarantineLosesNothing(t *testing.T) {
 	}
 }
 
+// What should be dead-lettered to an exchange that somebody deleted waits where nobody sees it. So readiness asks for exchanges too.
+func TestDeletedExchangesAreReportedAndComeBack(t *testing.T) {
+	t.Parallel()
+	s, c := transfer(unknownTransfer)
+	s.CheckInterval = 200 * time.Millisecond
+	f := start(t, s, c)
+	for _, exchange := range []string{contract.RetryExchange, contract.DeadLetterExchange, contract.EventsExchange} {
+		if err := f.client.ExchangeDelete(exchange, false, false); err != nil {
+			t.Fatal(err)
+		}
+		f.notReady("exchange " + exchange)
+		f.becomesReady()
+	}
+	f.publishBody(debited, poisonBody)
+	f.parkedAfter(3, retry.ReasonMaxAttempts, retry.NotFound)
+}
+
 // A quarantine that takes no more is the same as one that is gone: the broker's refusal is seen, the message stays.
 func TestFullQuarantineHoldsTheMessage(t *testing.T) {
 	t.Parallel()

@@ -45,7 +45,8 @@ const (
 )
 
 // turns is who may run in a session: ordinary batches side by side, or one suspect alone. If the process ends while a suspect
-// runs, nobody else can have been the reason.
+// runs, no other message can have been the reason. The rest of the service can: its relay, its HTTP calls and its looks into the
+// quarantine go on beside it, and a suspect that was there three times when one of them ended the process is taken for guilty.
 type turns struct{ *semaphore.Weighted }
 
 const everybody = 1 << 20

@@ -64,7 +64,11 @@ func (c *Consumer) execute(live context.Context, ds []*delivery) {
 }
 
 func (c *Consumer) readHeaders(d *delivery) {
-	if first := d.readHeaders(c.Queue); first && d.past.nonsense {
+	if first := d.readHeaders(c.Queue); !first {
+		return
+	}
+	d.believe(c.Policy.MaxAttempts)
+	if d.past.nonsense {
 		c.metrics.nonsense.Inc()
 	}
 }

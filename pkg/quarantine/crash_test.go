@@ -14,6 +14,7 @@ import (
 
 	"example.com/banking/pkg/messaging"
 	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5/pgxpool"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
@@ -188,6 +189,32 @@ func TestTwoReplicas(t *testing.T) {
 		t.Errorf("sent were %q", sent)
 	}
 	b.hasDepth(lot, 0)
+}
+
+// A database that takes connections and says nothing, as a frozen one does, must not keep a client for longer than 10 s.
+func TestASilentDatabaseIsAnsweredForInTime(t *testing.T) {
+	t.Parallel()
+	if defaultLockWait+lockMargin+time.Second > 10*time.Second { // a second to let go
+		t.Errorf("the queues are waited for %s and %s", defaultLockWait, lockMargin)
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	pool, err := pgxpool.New(t.Context(), "postgres://u@"+silent.Addr().String()+"/db?sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	b := newBench(t, func(c *Config) { c.Pool, c.LockWait = pool, 50*time.Millisecond })
+	began := time.Now()
+	if answer := b.call("GET", "/admin/quarantine", nil); answer.status != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", answer.status, answer.body)
+	}
+	if took := time.Since(began); took > sqlTime {
+		t.Errorf("answered after %s", took)
+	}
 }
 
 // Who cannot have the queue within LockWait is told so.

@@ -18,6 +18,7 @@ import (
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/retry"
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
@@ -180,6 +181,11 @@ func TestBadFiltersAreNamed(t *testing.T) {
 	}
 	b.refusesField(b.call("POST", "/admin/quarantine/discard", order{"because": " \t"}), "blank", "because")
 	b.refusesField(b.call("POST", "/admin/quarantine/replay", order{"rate": 0.05}), "a slow rate", "rate")
+	huge := b.call("POST", "/admin/quarantine/replay", order{"rate": jsontext.Value("1e999")})
+	b.refusesField(huge, "a rate beyond any number", "rate")
+	if !strings.Contains(string(huge.body), "must be a number") {
+		t.Errorf("a rate beyond any number is refused with %s", huge.body)
+	}
 	// What a script sends whose variables are not set must not mean every message.
 	for _, path := range []string{"/admin/quarantine/replay", "/admin/quarantine/discard"} {
 		for _, name := range []string{"ids", "queue", "reason", "class", "type", "olderThan", "limit"} {

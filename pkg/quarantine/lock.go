@@ -29,6 +29,10 @@ const (
 // sqlTime bounds a statement of a run, whose context has no deadline of its own.
 const sqlTime = 10 * time.Second
 
+// lockMargin is for the database's own answers, beside the waiting for others. With it and LockWait every call that waits for its queues is
+// answered within 10 s, also by a database that says nothing at all.
+const lockMargin = 3 * time.Second
+
 // errBusy says that another look or run holds a queue.
 var errBusy = errors.New("another look or run is under way")
 
@@ -36,7 +40,7 @@ var errBusy = errors.New("another look or run is under way")
 // never wait for each other.
 func (q *Quarantine) hold(ctx context.Context, queues []string) (*hold, error) {
 	deadline := time.Now().Add(q.LockWait)
-	ctx, cancel := context.WithTimeout(ctx, q.LockWait+sqlTime)
+	ctx, cancel := context.WithTimeout(ctx, q.LockWait+lockMargin)
 	defer cancel()
 	over := time.NewTimer(q.LockWait)
 	defer over.Stop()

@@ -63,6 +63,8 @@ type Config struct {
 	LockWait   time.Duration         // for somebody else's look or run to end; default 5 s
 }
 
+const defaultLockWait = 5 * time.Second
+
 // Quarantine serves the quarantine queues of one service.
 type Quarantine struct {
 	Config
@@ -103,7 +105,7 @@ func New(config Config) *Quarantine {
 		config.Interval = 15 * time.Second
 	}
 	if config.LockWait <= 0 {
-		config.LockWait = 5 * time.Second
+		config.LockWait = defaultLockWait
 	}
 	return &Quarantine{
 		Config: config, metrics: newMetrics(config.Queues, config.Interval, config.Registerer), slot: make(chan struct{}, 1), lost: map[string]lost{},

@@ -243,6 +243,42 @@ func TestNoOtherQueueIsSentTo(t *testing.T) {
 	b.hasDepth(lot, 6)
 }
 
+// What the broker moved has no header of ours. A replay finds its way by the deaths, and where none is told the refusal says so.
+func TestMovedByTheBrokerGoesBackToo(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	other, err := b.ch.QueueDeclare("", false, false, true, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.ch.QueueBind(other.Name, "accounts.#", contract.EventsExchange, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	rejected := func(id, exchange string) amqp.Publishing {
+		return amqp.Publishing{Body: []byte(event(id)), Headers: amqp.Table{"x-first-death-reason": "rejected", "x-first-death-queue": work0, "x-death": []any{amqp.Table{
+			"queue": work0, "reason": "rejected", "count": int64(1), "exchange": exchange, "routing-keys": []any{"accounts.account.debited"}, "time": time.Now()}}}}
+	}
+	b.park(rejected("a", contract.EventsExchange), rejected("b", contract.EventsExchange), rejected("c", "elsewhere"), amqp.Publishing{Body: []byte(event("bare"))})
+	listed := b.list("?reason=" + retry.ReasonRejected)
+	if got := listed.keys(); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Fatalf("listed are %q", got)
+	}
+	if i := listed.Items[0]; i.Attempts != 1 || i.OriginQueue != work0 || i.ParkedAt == nil {
+		t.Errorf("listed as %+v", i)
+	}
+	r := b.replay(order{"to": "exchange", "confirm": true, "force": true, "ids": []string{"a", "c", "bare"}})
+	if r.Done != 1 || r.Refused != 2 || !strings.HasSuffix(r.Items[1].Detail, "use --to queue") || !strings.Contains(r.Items[2].Detail, "first published") {
+		t.Errorf("to the exchange it answers %+v", r)
+	}
+	b.hasDepth(other.Name, 1)
+	r = b.replay(order{"confirm": true})
+	if r.Done != 2 || r.Refused != 1 || strings.Contains(r.Items[2].Detail, "--to exchange") {
+		t.Errorf("to the queue it answers %+v", r)
+	}
+	b.hasDepth(work0, 3)
+	b.hasDepth(lot, 1)
+}
+
 func TestUnroutable(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

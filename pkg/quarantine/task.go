@@ -60,14 +60,20 @@ func (q *Quarantine) aim(t *task, order *replayOrder) {
 		t.refuse("it does not say to which exchange it was first published")
 		return
 	case order.To == toExchange && !slices.Contains(q.Exchanges, told.OriginExchange):
-		t.refuse(fmt.Sprintf("it says that it was first published to the exchange %.100q, and replays go to %s only; use --to queue",
-			told.OriginExchange, strings.Join(q.Exchanges, ", ")))
+		why := fmt.Sprintf("it says that it was first published to the exchange %.100q, and replays go to %s only", told.OriginExchange, strings.Join(q.Exchanges, ", "))
+		if slices.Contains(q.Targets, told.OriginQueue) {
+			why += "; use --to queue"
+		}
+		t.refuse(why)
 		return
 	case order.To == toExchange:
 		t.exchange, t.routingKey = told.OriginExchange, told.OriginRoutingKey
 		t.Target = fmt.Sprintf("exchange %s, key %s", t.exchange, t.routingKey)
+	case told.OriginQueue == "" && told.OriginKnown && slices.Contains(q.Exchanges, told.OriginExchange):
+		t.refuse("it does not say which queue has failed on it; --to exchange sends it to everybody")
+		return
 	case told.OriginQueue == "":
-		t.refuse("it does not say which queue has failed on it; --to exchange may help")
+		t.refuse("it does not say which queue has failed on it, nor where it was first published; publish it anew, then discard it")
 		return
 	case !slices.Contains(q.Targets, told.OriginQueue):
 		t.refuse(fmt.Sprintf("it says that it comes from %.100q, which is no queue that is replayed to: %s", told.OriginQueue, strings.Join(q.Targets, ", ")))

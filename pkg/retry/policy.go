@@ -35,6 +35,7 @@ const (
 	ReasonExpired       = "EXPIRED"
 	ReasonOverflow      = "OVERFLOW"
 	ReasonDeliveryLimit = "DELIVERY_LIMIT"
+	ReasonRejected      = "REJECTED"
 )
 
 // Reasons lists them.

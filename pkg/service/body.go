@@ -136,6 +136,8 @@ func wantedJSON(t reflect.Type) string {
 		return "true or false"
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		return "an integer within 64 bits"
+	case reflect.Float32, reflect.Float64:
+		return "a number up to 1e308"
 	case reflect.Slice, reflect.Array:
 		return "an array"
 	case reflect.Map, reflect.Struct:

@@ -57,6 +57,7 @@ func Load[C Configuration](environ []string, defaults Defaults) (C, error) {
 		wrong = append(wrong, unparsed(err, fields)...)
 	}
 	wrong = append(wrong, findings(reflect.ValueOf(cfg))...)
+	wrong = append(wrong, tracingFindings(values)...)
 	if len(wrong) == 0 {
 		return cfg, nil
 	}
@@ -190,8 +191,16 @@ func describe(wrong []Invalid, fields []variable, values map[string]string) *Con
 		}
 	}
 	for _, name := range names { // whatever belongs to no field
-		if _, left := first[name]; left {
+		if _, left := first[name]; !left {
+			continue
+		}
+		switch value := values[name]; {
+		case value == "":
 			line(name, "")
+		case tracingSecret(name, value):
+			line(name, " (value not shown)")
+		default:
+			line(name, fmt.Sprintf("=%q", value))
 		}
 	}
 	return result

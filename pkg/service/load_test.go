@@ -36,7 +36,7 @@ func TestLoadFillsDefaultsAndOwnVariables(t *testing.T) {
 		Config: Config{HTTPAddr: "127.0.0.1:8081", LogLevel: slog.LevelInfo, LogFormat: "text", ShutdownGrace: 15 * time.Second},
 		MessagingConfig: MessagingConfig{
 			DatabaseURL: "postgres://u:secret1@h/db", AMQPURLs: BrokerURLs{"amqp://u:secret2@h1", "amqps://u:secret2@h2:5671/v"},
-			Prefetch: 256, Concurrency: 2, BatchSize: 64, BatchWait: time.Millisecond, Breaker: true, RetryBudget: true,
+			Prefetch: 256, Concurrency: 1, BatchSize: 128, Breaker: true, RetryBudget: true,
 			RetryClassify: false, MaxAge: 90 * time.Minute, NotFoundMaxAge: 5 * time.Minute,
 			InboxRetention: 720 * time.Hour, QueueType: "quorum",
 		},
@@ -85,6 +85,52 @@ func TestLoadReportsEveryWrongValueAtOnce(t *testing.T) {
 	}
 	if strings.Contains(err.Error(), "topsecret") {
 		t.Error("the message shows a password")
+	}
+}
+
+// The span exporter would go on with defaults and say so in a form of its own. So its variables are checked with all the others.
+func TestLoadReportsWrongTracingVariables(t *testing.T) {
+	t.Parallel()
+	required := []string{"DATABASE_URL=postgres://h/db", "AMQP_URL=amqp://h"}
+	_, err := Load[exampleConfig](append(required, "LOG_LEVEL=loud", "OTEL_EXPORTER_OTLP_ENDPOINT=::bad", "OTEL_TRACES_SAMPLER=nonsense",
+		"OTEL_EXPORTER_OTLP_PROTOCOL=pigeon", "OTEL_EXPORTER_OTLP_HEADERS=topsecret", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=ftp://u:topsecret@h"), exampleDefaults)
+	var wrong *ConfigError
+	if !errors.As(err, &wrong) || wrong.ExitCode() != 2 {
+		t.Fatalf("got %v, want a ConfigError with exit code 2", err)
+	}
+	want := []string{
+		`LOG_LEVEL="loud": wanted debug, info, warn or error`,
+		`OTEL_EXPORTER_OTLP_ENDPOINT="::bad": wanted http://host:port or https://host:port`,
+		`OTEL_EXPORTER_OTLP_HEADERS (value not shown): wanted name=value pairs separated by commas`,
+		`OTEL_EXPORTER_OTLP_PROTOCOL="pigeon": wanted http/protobuf, the only one that is spoken here`,
+		`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT (value not shown): wanted http://host:port or https://host:port`,
+		`OTEL_TRACES_SAMPLER="nonsense": wanted always_on, always_off, traceidratio, or one of them with parentbased_ before it`,
+	}
+	if !slices.Equal(wrong.Lines, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(wrong.Lines, "\n"), strings.Join(want, "\n"))
+	}
+	const exports = "OTEL_EXPORTER_OTLP_ENDPOINT=http://h:4318"
+	for _, assignments := range [][]string{
+		{exports, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}, {exports, "OTEL_TRACES_EXPORTER=zipkin"}, {exports, "OTEL_TRACES_SAMPLER_ARG=2"},
+		{exports, "OTEL_EXPORTER_OTLP_TIMEOUT=10s"}, {exports, "OTEL_EXPORTER_OTLP_COMPRESSION=zip"}, {exports, "OTEL_EXPORTER_OTLP_CERTIFICATE=/no/such/file"},
+		{exports, "OTEL_BSP_MAX_QUEUE_SIZE=many"}, {exports, "OTEL_SPAN_EVENT_COUNT_LIMIT=-2"}, {exports, "OTEL_RESOURCE_ATTRIBUTES=zone"},
+		{exports, "OTEL_EXPORTER_OTLP_HEADERS=a=%zz"}, {"OTEL_TRACES_SAMPLER=nonsense"}, {"OTEL_EXPORTER_OTLP_ENDPOINT=h:4318"}, {"OTEL_SDK_DISABLED=yes"},
+	} {
+		name, _, _ := strings.Cut(assignments[len(assignments)-1], "=")
+		if _, err := Load[exampleConfig](append(required, assignments...), exampleDefaults); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%q: %v", assignments, err)
+		}
+	}
+	for _, assignments := range [][]string{
+		{exports, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", "OTEL_TRACES_SAMPLER=ParentBased_TraceIdRatio", "OTEL_TRACES_SAMPLER_ARG=0.1",
+			"OTEL_EXPORTER_OTLP_HEADERS=api-key=a%20b,x=", "OTEL_RESOURCE_ATTRIBUTES=zone=z1", "OTEL_EXPORTER_OTLP_TIMEOUT=5000"},
+		{"OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_TRACES_EXPORTER=console"}, // nothing is exported
+		{"OTEL_SDK_DISABLED=true", "OTEL_EXPORTER_OTLP_ENDPOINT=::bad"},
+		{"OTEL_METRICS_EXPORTER=prometheus", "OTEL_PROPAGATORS=b3"}, // not ours to read
+	} {
+		if _, err := Load[exampleConfig](append(required, assignments...), exampleDefaults); err != nil {
+			t.Errorf("%q: %v", assignments, err)
+		}
 	}
 }
 

@@ -24,6 +24,10 @@ const (
 	exitSignal        = 128 // plus the signal's number, as shells have it: a second signal ended it
 )
 
+// gcPercent lets the heap grow to four times of what lives in it between collections, instead of to twice. Ours is small, about
+// 5 MB, so that is some 15 MB more, and a third of what collecting costs under load. GOGC wins.
+const gcPercent = 300
+
 // Main is the whole main function of a service. It reads the configuration C from the environment, sets up logging and
 // tracing, calls run with a context that ends on SIGTERM or SIGINT (a second signal exits at once), and exits:
 //
@@ -69,6 +73,9 @@ func launch[C Configuration](name string, defaults Defaults, run func(context.Co
 	log := NewLogger(p.stderr, name, common.LogLevel, common.LogFormat)
 	ctx, release := untilSignal(log)
 	defer release()
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 
 	stopTracing, err := StartTracing(ctx, name, log)
 	if err != nil {
@@ -100,6 +107,10 @@ func guarded[C any](ctx context.Context, run func(context.Context, C, *slog.Logg
 	return run(ctx, cfg, log)
 }
 
+// oneSignal is for how long the same signal again is the same one: timeout(1) and some supervisors send it to the process and to its
+// group, within a millisecond.
+const oneSignal = 500 * time.Millisecond
+
 // untilSignal gives a context that ends on the first SIGTERM or SIGINT. The second one exits at once, for those who
 // cannot wait for the grace.
 func untilSignal(log *slog.Logger) (_ context.Context, release func()) {
@@ -108,15 +119,21 @@ func untilSignal(log *slog.Logger) (_ context.Context, release func()) {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	released := make(chan struct{})
 	go func() {
+		var first os.Signal
+		var at time.Time
 		for {
 			select {
 			case <-released:
 				return
 			case s := <-signals:
+				if s == first && time.Since(at) < oneSignal {
+					continue
+				}
 				if ctx.Err() != nil {
 					log.Warn("second signal, exiting at once", "signal", s.String())
 					os.Exit(exitSignal + int(s.(syscall.Signal)))
 				}
+				first, at = s, time.Now()
 				log.Info("stopping", "signal", s.String())
 				cancel()
 			}

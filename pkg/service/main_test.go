@@ -113,6 +113,16 @@ func signalOn(text string, signals ...os.Signal) func(*os.Process, string) {
 	}
 }
 
+// signalTwice sends a signal twice at once, as to a process and to its group.
+func signalTwice(text string) func(*os.Process, string) {
+	return func(p *os.Process, line string) {
+		if strings.Contains(line, text) {
+			_ = p.Signal(syscall.SIGTERM)
+			_ = p.Signal(syscall.SIGTERM)
+		}
+	}
+}
+
 func TestMainExitCodes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -134,6 +144,7 @@ func TestMainExitCodes(t *testing.T) {
 		{name: "SIGTERM", how: "serve", onLine: signalOn("listening", syscall.SIGTERM), code: 0, says: "service stopped"},
 		{name: "SIGINT", how: "serve", onLine: signalOn("listening", syscall.SIGINT), code: 0, says: "service stopped"},
 		{name: "context's own error after a signal", how: "canceled", onLine: signalOn("waiting", syscall.SIGTERM), code: 0, says: "service stopped"},
+		{name: "one signal that comes twice", how: "serve", onLine: signalTwice("listening"), code: 0, says: "service stopped"},
 		{name: "second signal", how: "hang", onLine: signalOn("hanging", syscall.SIGTERM, syscall.SIGINT), code: 130, says: "exiting at once"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -27,6 +28,9 @@ func StartTracing(ctx context.Context, name string, log *slog.Logger) (stop func
 	if !TracingEnabled() {
 		return func(context.Context) error { return nil }, nil
 	}
+	// The library's own log would write lines of another form to the same stream.
+	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("spans were not exported", "error", err) }))
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("make the span exporter: %w", err)
@@ -38,18 +42,19 @@ func StartTracing(ctx context.Context, name string, log *slog.Logger) (stop func
 		return nil, fmt.Errorf("describe the service to the collector: %w", err)
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("spans were not exported", "error", err) }))
 	otel.SetTextMapPropagator(propagation.TraceContext{})
 	otel.SetTracerProvider(provider)
 	return provider.Shutdown, nil
 }
 
 // TracingEnabled says whether StartTracing exports anything in this process's environment.
-func TracingEnabled() bool {
-	if os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
+func TracingEnabled() bool { return tracingEnabled(os.Getenv) }
+
+func tracingEnabled(value func(name string) string) bool {
+	if value("OTEL_SDK_DISABLED") == "true" || value("OTEL_TRACES_EXPORTER") == "none" {
 		return false
 	}
-	return os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
+	return value("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || value("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
 }
 
 // WithTraceParent continues the trace of a W3C traceparent; a malformed or empty one leaves ctx as it is.

@@ -162,7 +162,7 @@ func TestConfiguration(t *testing.T) {
 	if want := fmt.Sprintf("| account | %s | %d |", waits, cfg.policy().MaxAttempts); !strings.Contains(string(page), want) {
 		t.Errorf("the reference page does not say %s", want)
 	}
-	for _, wrong := range []string{"1s,x", "-1s", "1h", "15m,15m", "1s,,2s"} {
+	for _, wrong := range []string{"1s,x", "-1s", "0s", "1s,0s", "999us", "1h", "15m,15m", "1s,,2s", strings.Repeat("1ms,", 99) + "1ms"} {
 		_, err := service.Load[config](append(required, "RETRY_INTERVALS="+wrong), defaults)
 		if err == nil || !strings.Contains(err.Error(), "RETRY_INTERVALS") {
 			t.Errorf("RETRY_INTERVALS=%s: %v", wrong, err)

@@ -22,12 +22,21 @@ type config struct {
 // costs the consumer its channel, and every other delivery on it.
 const longestWait = 20 * time.Minute
 
+// shortestWait keeps a retry from being none: what fails is gone at once, with all its attempts, while the fault lasts.
+const shortestWait = time.Millisecond
+
+// mostIntervals makes 100 attempts, no more than transfer's MAX_ATTEMPTS may be.
+const mostIntervals = 99
+
 // Validate reports intervals that cannot work.
 func (c config) Validate() []service.Invalid {
+	if len(c.RetryIntervals) > mostIntervals {
+		return []service.Invalid{{Name: "RETRY_INTERVALS", Wanted: fmt.Sprintf("at most %d durations", mostIntervals)}}
+	}
 	var sum time.Duration
 	for _, interval := range c.RetryIntervals {
-		if interval < 0 || interval > longestWait {
-			return []service.Invalid{{Name: "RETRY_INTERVALS", Wanted: fmt.Sprintf("durations from 0s to %s", longestWait)}}
+		if interval < shortestWait || interval > longestWait {
+			return []service.Invalid{{Name: "RETRY_INTERVALS", Wanted: fmt.Sprintf("durations from %s to %s", shortestWait, longestWait)}}
 		}
 		sum += interval
 	}

@@ -90,7 +90,7 @@ func TestLifeShowsFailures(t *testing.T) {
 	env := testenv.New(t)
 	url := env.Database(t, "account")
 	b := bankAt(t, url)
-	i := startReady(t, env, url, "ADMIN_TOKEN=secret", "RETRY_INTERVALS="+strings.TrimSuffix(strings.Repeat("200ms,", 100), ","))
+	i := startReady(t, env, url, "ADMIN_TOKEN=secret", "RETRY_INTERVALS="+strings.TrimSuffix(strings.Repeat("200ms,", 99), ","))
 	w := newWire(t, env)
 	tr := newTransfer(b.open(t, "EUR", 100), b.open(t, "EUR", 0), 30)
 	lifeNow := func() life.Life {

@@ -94,7 +94,7 @@ func Start(ctx context.Context, cfg Config) (*Servers, error) {
 func (s *Servers) supervision() supervise.Config {
 	cfg := supervise.Config{
 		Log:  filepath.Join(s.cfg.Dir, "log", "supervisor.log"),
-		Lock: filepath.Join(s.cfg.Dir, "supervisor.lock"),
+		Lock: SupervisorLock(s.cfg.Dir),
 	}
 	if s.cfg.Ephemeral {
 		cfg.RemoveLast = []string{s.pg.dir, filepath.Join(s.cfg.Dir, "postgres"), filepath.Join(s.cfg.Dir, "rabbitmq"),
@@ -220,3 +220,6 @@ func tail(path string) string {
 	}
 	return string(content)
 }
+
+// SupervisorLock is the file that is locked as long as servers run in dir, also those of a process that was killed, which end soon after it.
+func SupervisorLock(dir string) string { return filepath.Join(dir, "supervisor.lock") }
