@@ -8,17 +8,13 @@
 package runs
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,7 +22,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"example.com/banking/services/console/upstream"
-	"example.com/banking/services/console/watch"
 )
 
 // State is how far a run is.
@@ -61,13 +56,6 @@ var (
 	ErrNoKeeper   = errors.New("the console was started without CONTROL_URL, the address of the keeper of a bank from \"make up\"")
 	ErrBusy       = errors.New("an exercise is running already")
 	ErrNotRunning = errors.New("this exercise is not running")
-)
-
-// What is kept of one run, at most. The longest of the exercises tells a tenth of it.
-const (
-	mostEvents  = 400
-	mostBytes   = 256 << 10
-	longestLine = 64 << 10
 )
 
 // Config of Runs.
@@ -219,127 +207,4 @@ func (r *Runs) order(number int, what string) (body io.ReadCloser, end func(), e
 		return nil, nil, refusal
 	}
 	return answer.Body, cancel, nil
-}
-
-// follow reads what the keeper tells, to the end.
-func (r *Runs) follow(of *run, answer io.ReadCloser) {
-	defer func() { _ = answer.Close() }()
-	lines := bufio.NewScanner(answer)
-	lines.Buffer(nil, longestLine)
-	for lines.Scan() {
-		var e event
-		line := jsontext.Value(strings.TrimSpace(lines.Text()))
-		if json.Unmarshal(line, &e) != nil {
-			continue // nothing that one of the keeper's events could be
-		}
-		r.note(of, line, e)
-	}
-	r.end(of)
-}
-
-// event is what is asked of an event here; all of it is for the page.
-type event struct {
-	Kind   string `json:"kind"`
-	Text   string `json:"text"`
-	OK     *bool  `json:"ok"`
-	Reason string `json:"reason"`
-}
-
-func (r *Runs) note(of *run, line jsontext.Value, e event) {
-	r.m.Lock()
-	switch {
-	case e.Kind == "ended" || len(of.events) < mostEvents && of.bytes+len(line) <= mostBytes:
-		of.events = append(of.events, line)
-		of.bytes += len(line)
-	default:
-		of.Dropped++
-	}
-	switch {
-	case e.Kind == "ended":
-		of.Said = e.Text
-		switch {
-		case e.OK != nil && *e.OK:
-			of.State = Passed
-		case of.State == Stopping && e.Reason == "INTERRUPTED": // an invariant that is broken is none
-			of.State = Stopped
-		default:
-			of.State = Failed
-		}
-	case e.Kind == "looking" && of.State == Running:
-		of.State = Looking
-	case e.Kind == "reset" && of.State == Looking: // nobody came, and it has gone on by itself
-		of.State = Running
-	}
-	r.m.Unlock()
-	r.changed(of.Exercise)
-}
-
-// end notes that nothing more comes.
-func (r *Runs) end(of *run) {
-	r.m.Lock()
-	if !of.State.Over() {
-		of.State, of.Said = Broken, "The bank's keeper has gone in the middle of the run. What was changed is put back by the next run, or by hand: bin/bank service list."
-	}
-	at := time.Now().UTC()
-	of.Ended = &at
-	r.now = nil
-	state := of.State
-	r.m.Unlock()
-	r.cfg.Logger.Info("an exercise has ended", "exercise", of.Exercise, "state", state)
-	r.changed(of.Exercise)
-}
-
-// The topics that pages watch: "exercises" has the last run of each by number, "exercise:N" the last of one with its events.
-const all = "exercises"
-
-func topicOf(number int) string { return "exercise:" + strconv.Itoa(number) }
-
-func (r *Runs) changed(number int) { r.cfg.Poke(all, topicOf(number)) }
-
-// Find answers the source of a topic. It is asked when something has changed; the interval is for what was missed, which is nothing.
-func (r *Runs) Find(topic string) (watch.Source, bool) {
-	source := watch.Source{Upstream: "console", Interval: 10 * time.Second}
-	if topic == all {
-		source.Poll = func(context.Context, bool) ([]watch.Part, error) { return r.overview() }
-		return source, true
-	}
-	text, isOne := strings.CutPrefix(topic, "exercise:")
-	number, err := strconv.Atoi(text)
-	if !isOne || err != nil || number < 1 || number > 99 || topicOf(number) != topic { // one spelling only
-		return watch.Source{}, false
-	}
-	source.Poll = func(context.Context, bool) ([]watch.Part, error) { return r.one(number) }
-	return source, true
-}
-
-func (r *Runs) overview() ([]watch.Part, error) {
-	r.m.Lock()
-	defer r.m.Unlock()
-	var parts []watch.Part
-	for _, number := range slices.Sorted(maps.Keys(r.last)) {
-		content, err := json.Marshal(r.last[number].Run)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, watch.Part{Key: strconv.Itoa(number), Value: content})
-	}
-	return parts, nil
-}
-
-func (r *Runs) one(number int) ([]watch.Part, error) {
-	r.m.Lock()
-	defer r.m.Unlock()
-	of := r.last[number]
-	if of == nil {
-		return nil, nil
-	}
-	content, err := json.Marshal(of.Run)
-	if err != nil {
-		return nil, err
-	}
-	parts := []watch.Part{{Key: "run", Value: content}}
-	for i, e := range of.events {
-		parts = append(parts, watch.Part{Key: strconv.Itoa(i), Value: e})
-	}
-	return parts, nil
 }
