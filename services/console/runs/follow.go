@@ -55,11 +55,11 @@ func (r *Runs) note(of *run, line jsontext.Value, e event) {
 		of.Said = e.Text
 		switch {
 		case e.OK != nil && *e.OK:
-			of.State = Passed
+			of.verdict = Passed
 		case e.Reason == "INTERRUPTED": // which may be told before the order to stop is answered
-			of.State = Stopped
+			of.verdict = Stopped
 		default:
-			of.State = Failed
+			of.verdict = Failed
 		}
 	case e.Kind == "looking" && of.State == Running:
 		of.State = Looking
@@ -73,7 +73,7 @@ func (r *Runs) note(of *run, line jsontext.Value, e event) {
 // end notes that nothing more comes.
 func (r *Runs) end(of *run) {
 	r.m.Lock()
-	if !of.State.Over() {
+	if of.State = of.verdict; of.verdict == "" {
 		of.State, of.Said = Broken, "The bank's keeper has gone in the middle of the run. What was changed is put back by the next run, or by hand: bin/bank service list."
 	}
 	at := time.Now().UTC()

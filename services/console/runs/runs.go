@@ -83,8 +83,9 @@ type Runs struct {
 // run is a Run with what it told. Guarded by the mutex of Runs.
 type run struct {
 	Run
-	events []jsontext.Value
-	bytes  int
+	events  []jsontext.Value
+	bytes   int
+	verdict State // how it has ended; it is over when the keeper is free for the next
 }
 
 // New makes one.
