@@ -146,17 +146,16 @@ func (p *processor[C]) transact(ctx context.Context, items []*item[C]) (panicked
 	if err := p.failAt(ctx, fault.BeforeCommit, items); err != nil {
 		return nil, err
 	}
+	var queued *outbox.Queued
 	err = tx.Commit(ctx, func(b *pgx.Batch) {
 		work.Save(b)
-		p.config.Outbox.Queue(b, outgoing)
+		queued = p.config.Outbox.Queue(b, outgoing)
 		queueExceptions(b, p.config.Consumer, failed, seen)
 	})
 	if err != nil {
 		return nil, err
 	}
-	if len(outgoing) > 0 {
-		p.config.Outbox.Wake()
-	}
+	queued.Committed()
 	return nil, p.failAt(ctx, fault.AfterCommit, items)
 }
 

@@ -80,6 +80,7 @@ func (o *Outbox) relayBatch(ctx context.Context, after int64) (claimed, error) {
 	}
 	for _, r := range rows {
 		if r.resolved() {
+			o.direct.allow(publishErr == nil)
 			return found, nil
 		}
 	}

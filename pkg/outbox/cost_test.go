@@ -56,7 +56,7 @@ func claimPages(t testing.TB, o *Outbox, after int64) int {
 		t.Fatal(err)
 	}
 	b := &pgx.Batch{}
-	o.Queue(b, newMessages(t, 1))
+	forRelay(o, b, newMessages(t, 1)...)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -191,11 +191,16 @@ func newMessages(t testing.TB, n int) []Message {
 	return messages
 }
 
-// insert writes messages in a transaction of their own, without waking anybody.
+// forRelay queues messages as they are queued while the direct way is closed.
+func forRelay(o *Outbox, b *pgx.Batch, messages ...Message) {
+	(&Queued{outbox: o, messages: messages}).insert(b)
+}
+
+// insert writes messages for the relay in a transaction of their own, without waking anybody.
 func insert(t testing.TB, o *Outbox, messages ...Message) {
 	t.Helper()
 	b := &pgx.Batch{}
-	o.Queue(b, messages)
+	forRelay(o, b, messages...)
 	if err := o.config.Pool.SendBatch(context.Background(), b).Close(); err != nil {
 		t.Fatal(err)
 	}

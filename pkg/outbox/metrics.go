@@ -5,6 +5,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // metrics of one outbox. Every replica reports the same table, so waiting, oldest and setAside are to be read with max(), not sum().
 type metrics struct {
 	published *prometheus.CounterVec
+	direct    prometheus.Counter
 	batchSize prometheus.Histogram
 	waiting   prometheus.Gauge
 	oldest    prometheus.Gauge
@@ -15,8 +16,12 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	m := &metrics{
 		published: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "outbox_published_total",
-			Help: "Messages the relay has tried to publish, by outcome: acked, nacked, returned, unknown, refused.",
+			Help: "Messages that were tried to publish, by outcome: acked, nacked, returned, unknown, refused.",
 		}, []string{"outcome"}),
+		direct: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "outbox_direct_total",
+			Help: "Messages of those acked that were published straight from memory after their commit, without the relay.",
+		}),
 		batchSize: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "outbox_batch_messages",
 			Help:    "Messages the relay took in one claim.",
@@ -39,7 +44,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		m.published.WithLabelValues(string(outcome)) // a counter that is not there yet looks like one that never moved
 	}
 	if registerer != nil {
-		registerer.MustRegister(m.published, m.batchSize, m.waiting, m.oldest, m.setAside)
+		registerer.MustRegister(m.published, m.direct, m.batchSize, m.waiting, m.oldest, m.setAside)
 	}
 	return m
 }

@@ -1,8 +1,9 @@
 // Package outbox sends messages that must go out if and only if a transaction commits.
 //
 // A service cannot write to its database and to its broker in one atomic step. So it writes the message beside the business
-// change, in the same transaction, and a relay publishes it afterwards, as often as it takes to get the broker's confirm. The message
-// is sent at least once; the receiver's inbox makes that once.
+// change, in the same transaction, and publishes it after the commit, from memory when all goes well (see direct.go) and otherwise by a
+// relay that reads the table, as often as it takes to get the broker's confirm. The message is sent at least once; the
+// receiver's inbox makes that once.
 package outbox
 
 import (
@@ -49,6 +50,8 @@ type Outbox struct {
 	metrics  *metrics
 	frontier frontier
 	wake     chan struct{}
+	direct   direct
+	hold     time.Duration // see defaultHold
 	// solo is held shared while rows are published together and exclusively while one is published alone: publishers may
 	// share a channel, and a channel exception must be about the only message that was on it.
 	solo sync.RWMutex
@@ -72,7 +75,9 @@ func New(config Config) *Outbox {
 		config:  config,
 		metrics: newMetrics(config.Registerer),
 		// One place is enough: a signal says "look", and who looks sees everything that was committed before.
-		wake: make(chan struct{}, 1),
+		wake:   make(chan struct{}, 1),
+		hold:   defaultHold,
+		direct: direct{settle: make(chan struct{}, 1)},
 	}
 }
 
@@ -83,26 +88,42 @@ func defaultTo[T int | time.Duration](value *T, byDefault T) {
 }
 
 const insertSQL = `
-insert into outbox (message_id, type, routing_key, body, correlation_id, trace_parent, mandatory, occurred_at)
-select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::boolean[], $8::timestamptz[])`
+insert into outbox (message_id, type, routing_key, body, correlation_id, trace_parent, mandatory, occurred_at, next_attempt_at)
+select *, clock_timestamp() + $9::interval
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::boolean[], $8::timestamptz[])
+returning id, message_id`
 
 // Queue adds the insert of the messages to a batch that runs in the transaction of the business change: one statement,
-// however many there are, and none when there is none. After the commit the caller calls Wake.
-func (o *Outbox) Queue(b *pgx.Batch, messages []Message) {
-	n := len(messages)
+// however many there are, and none when there is none. After the commit the caller calls Committed on what it gets.
+func (o *Outbox) Queue(b *pgx.Batch, messages []Message) *Queued {
+	q := o.Prepare(messages)
+	q.insert(b)
+	return q
+}
+
+func (q *Queued) insert(b *pgx.Batch) {
+	n := len(q.messages)
 	if n == 0 {
 		return
 	}
 	ids, types, keys, bodies := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	correlations, traces, mandatory, occurred := make([]string, n), make([]string, n), make([]bool, n), make([]time.Time, n)
-	for i, m := range messages {
+	for i, m := range q.messages {
 		ids[i], types[i], keys[i], bodies[i] = m.ID, m.Type, m.RoutingKey, string(m.Body)
 		correlations[i], traces[i], mandatory[i], occurred[i] = m.CorrelationID, m.TraceParent, m.Mandatory, m.OccurredAt
 	}
-	b.Queue(insertSQL, ids, types, keys, bodies, correlations, traces, mandatory, occurred)
+	b.Queue(insertSQL, ids, types, keys, bodies, correlations, traces, mandatory, occurred, q.Hold()).Query(func(rows pgx.Rows) error {
+		var id int64
+		var messageID string
+		_, err := pgx.ForEachRow(rows, []any{&id, &messageID}, func() error {
+			q.Keep(id, messageID)
+			return nil
+		})
+		return err
+	})
 }
 
-// Wake tells the relay of this process that a transaction with messages has committed. It never blocks, and many calls
+// Wake tells the relay of this process to look for rows, for instance those that something else than Queue has inserted. It never blocks, and many calls
 // at once are one. A forgotten or lost call costs the poll interval, not the message.
 func (o *Outbox) Wake() {
 	select {

@@ -125,7 +125,7 @@ func TestLateCommitIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	batch := &pgx.Batch{}
-	o.Queue(batch, []Message{newMessage(t, "late")})
+	forRelay(o, batch, newMessage(t, "late"))
 	if err := late.SendBatch(t.Context(), batch).Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ var relayBackoff = retry.Backoff{Base: 100 * time.Millisecond, Factor: 2, Cap: 5
 // Run relays until ctx ends, then lets the batch that is under way finish, briefly, and returns nil. It outlives every failure of the
 // database and the broker. Any number of processes may run it on the same table.
 //
-// Two kinds of loops share the work. The relays wait for Wake and claim from the frontier on: that is fast and finds nearly
+// Most messages never come here: they go the direct way. Two kinds of loops share the others. The relays wait for Wake and claim from the frontier on: that is fast and finds nearly
 // everything. The sweep claims from the very beginning, once every poll interval: that finds the rest, which is what
 // commits late, what a crashed process left and what waits for its next attempt.
 func (o *Outbox) Run(ctx context.Context) error {
@@ -35,6 +35,7 @@ func (o *Outbox) Run(ctx context.Context) error {
 		loops.Go(func() { o.relay(ctx) })
 	}
 	loops.Go(func() { o.sweep(ctx) })
+	loops.Go(func() { o.settleDirect(ctx) })
 	loops.Wait()
 	o.farewell(ctx)
 	return nil
@@ -45,6 +46,7 @@ func (o *Outbox) Run(ctx context.Context) error {
 func (o *Outbox) farewell(stopped context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(stopped), o.config.StopGrace)
 	defer cancel()
+	o.stopDirect(ctx)
 	if _, err := o.relayBatch(ctx, o.frontier.low(time.Now())); err != nil {
 		o.config.Logger.LogAttrs(ctx, slog.LevelInfo, "outgoing messages are left for the next process", slog.Any("error", err))
 	}

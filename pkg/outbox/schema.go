@@ -4,7 +4,10 @@ package outbox
 // test there compares the migrated table with this text.
 //
 // A service may also insert into it by hand, for instance to make one statement of a whole request. It then gives
-// message_id, type, routing_key, body, correlation_id, trace_parent, mandatory and occurred_at, and leaves the rest alone.
+// message_id, type, routing_key, body, correlation_id, trace_parent, mandatory and occurred_at, and leaves the rest alone: the
+// relay sends such rows. To send them directly it asks Prepare first, adds Queued.Hold, and tells Keep the ids.
+//
+// next_attempt_at keeps relays off: for a while after a failure, and for a few seconds of a row that is published directly.
 //
 // The table is a queue: every row is deleted within milliseconds, so what matters is how fast its dead rows go. Vacuum starts
 // at a fixed number of them and does not pause in between; it never shortens the file, because that takes an exclusive lock in

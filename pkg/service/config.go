@@ -53,9 +53,9 @@ type MessagingConfig struct {
 	DatabaseURL    string        `env:"DATABASE_URL,required" secret:"true" desc:"PostgreSQL; several hosts as libpq writes them"`
 	AMQPURLs       BrokerURLs    `env:"AMQP_URL,required" secret:"true" desc:"RabbitMQ; several URLs separated by commas are tried in turn"`
 	Prefetch       int           `env:"CONSUMER_PREFETCH" envDefault:"256" desc:"deliveries a consumer holds unacknowledged, 1 to 65535"`
-	Concurrency    int           `env:"CONSUMER_CONCURRENCY" envDefault:"2" desc:"batches a consumer handles at once, 1 to 64"`
-	BatchSize      int           `env:"BATCH_SIZE" envDefault:"64" desc:"messages handled in one transaction, 1 to 65535; never more than CONSUMER_PREFETCH"`
-	BatchWait      time.Duration `env:"BATCH_WAIT" envDefault:"1ms" desc:"wait for more messages once there is one, up to 1s"`
+	Concurrency    int           `env:"CONSUMER_CONCURRENCY" envDefault:"1" desc:"batches a consumer handles at once, 1 to 64; more make smaller batches, which wait for each other's rows"`
+	BatchSize      int           `env:"BATCH_SIZE" envDefault:"128" desc:"messages handled in one transaction, 1 to 65535; never more than CONSUMER_PREFETCH"`
+	BatchWait      time.Duration `env:"BATCH_WAIT" envDefault:"0s" desc:"wait for more messages once there is one, up to 1s; 0s takes what is there"`
 	RetryClassify  Switch        `env:"RETRY_CLASSIFY" envDefault:"on" desc:"off retries every failure alike: the anti-pattern, for comparison"`
 	Breaker        Switch        `env:"BREAKER" envDefault:"on" desc:"off: a consumer whose messages all fail goes on spending their attempts"`
 	RetryBudget    Switch        `env:"RETRY_BUDGET" envDefault:"on" desc:"off: retries may be any share of a consumer's work"`

@@ -42,6 +42,10 @@ var keepalives = map[string]string{"tcp_keepalives_idle": "10", "tcp_keepalives_
 // price it then puts on that (measured: 200 ms for a table of one page).
 var offForKeys = []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"}
 
+// planCache keeps the plan that was made first. PostgreSQL would rather plan a statement anew each time whose array of ids is shorter than
+// the ten it assumes, and at thin traffic each is; the new plan is always the old one, and costs more than running it.
+const planCache = "force_generic_plan"
+
 // OpenPool makes the connection pool of a service. It does not wait for the server: connections are made when they are
 // needed, and [Migrate] is what waits at start. name becomes the application_name that pg_stat_activity shows; settings
 // in url (application_name, pool_max_conns, connect_timeout, …) win. Times are read as UTC. Of several hosts it takes
@@ -107,6 +111,9 @@ func poolConfig(url, name string) (*pgxpool.Config, error) {
 		if conn.RuntimeParams[setting] == "" {
 			conn.RuntimeParams[setting] = "off"
 		}
+	}
+	if conn.RuntimeParams["plan_cache_mode"] == "" {
+		conn.RuntimeParams["plan_cache_mode"] = planCache
 	}
 	if !given("target_session_attrs") && severalHosts(conn) {
 		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite

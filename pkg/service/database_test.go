@@ -147,13 +147,13 @@ func TestPoolSettings(t *testing.T) {
 	t.Parallel()
 	url := testenv.New(t).Database(t, "settings")
 	own := openPool(t, url)
-	var name, idle, scans, compiles string
+	var name, idle, scans, compiles, plans string
 	var now time.Time
-	if err := own.QueryRow(t.Context(), "SELECT current_setting('application_name'), current_setting('idle_in_transaction_session_timeout'), current_setting('enable_seqscan'), current_setting('jit'), now()").Scan(&name, &idle, &scans, &compiles, &now); err != nil {
+	if err := own.QueryRow(t.Context(), "SELECT current_setting('application_name'), current_setting('idle_in_transaction_session_timeout'), current_setting('enable_seqscan'), current_setting('jit'), current_setting('plan_cache_mode'), now()").Scan(&name, &idle, &scans, &compiles, &plans, &now); err != nil {
 		t.Fatal(err)
 	}
-	if name != "example" || idle != "30s" || now.Location() != time.UTC || own.Config().MaxConns != 16 || scans != "off" || compiles != "off" {
-		t.Errorf("application_name %s, idle timeout %s, enable_seqscan %s, jit %s, zone %s, %d connections", name, idle, scans, compiles, now.Location(), own.Config().MaxConns)
+	if name != "example" || idle != "30s" || now.Location() != time.UTC || own.Config().MaxConns != 16 || scans != "off" || compiles != "off" || plans != "force_generic_plan" {
+		t.Errorf("application_name %s, idle timeout %s, enable_seqscan %s, jit %s, plans %s, zone %s, %d connections", name, idle, scans, compiles, plans, now.Location(), own.Config().MaxConns)
 	}
 	const keepalivesSQL = "SELECT concat_ws(' ', current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval'), current_setting('tcp_keepalives_count'))"
 	var keepalives string // that the server sends, so that a host that vanishes does not keep its locks

@@ -36,7 +36,7 @@ func TestLoadFillsDefaultsAndOwnVariables(t *testing.T) {
 		Config: Config{HTTPAddr: "127.0.0.1:8081", LogLevel: slog.LevelInfo, LogFormat: "text", ShutdownGrace: 15 * time.Second},
 		MessagingConfig: MessagingConfig{
 			DatabaseURL: "postgres://u:secret1@h/db", AMQPURLs: BrokerURLs{"amqp://u:secret2@h1", "amqps://u:secret2@h2:5671/v"},
-			Prefetch: 256, Concurrency: 2, BatchSize: 64, BatchWait: time.Millisecond, Breaker: true, RetryBudget: true,
+			Prefetch: 256, Concurrency: 1, BatchSize: 128, Breaker: true, RetryBudget: true,
 			RetryClassify: false, MaxAge: 90 * time.Minute, NotFoundMaxAge: 5 * time.Minute,
 			InboxRetention: 720 * time.Hour, QueueType: "quorum",
 		},

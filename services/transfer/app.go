@@ -151,7 +151,8 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 	if err != nil {
 		return nil, err
 	}
-	(&api{store: &store{pool: pool}, wake: relay.Wake}).register(server.Echo)
+	transfers := &store{pool: pool}
+	(&api{store: transfers, intake: &intake{pool: pool, store: transfers, outbox: relay}}).register(server.Echo)
 	faults.Register(server.Admin)
 	parked.Register(server.Admin)
 

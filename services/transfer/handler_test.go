@@ -42,11 +42,21 @@ func newDesk(t *testing.T) *desk {
 	if err := service.Migrate(t.Context(), db, migrations(), quiet()); err != nil {
 		t.Fatal(err)
 	}
-	box := outbox.New(outbox.Config{Pool: db, Publisher: noBroker{}, Exchange: contract.EventsExchange, AppID: serviceName, Logger: quiet()})
+	box := boxOf(db)
 	return &desk{t: t, db: db, store: &store{pool: db}, outbox: box, handle: inbox.Handler(inbox.Config[command]{
 		Pool: db, Consumer: contract.AccountEventsQueue, Outbox: box, Parse: parseEvent,
 		Begin: func() inbox.Work[command] { return newWork(now) },
 	})}
+}
+
+// boxOf is an outbox without a relay: what is put into it stays there, or is sent by a service on the same database.
+func boxOf(db *pgxpool.Pool) *outbox.Outbox {
+	return outbox.New(outbox.Config{Pool: db, Publisher: noBroker{}, Exchange: contract.EventsExchange, AppID: serviceName, Logger: quiet()})
+}
+
+// intakeOf stores transfers as POST does.
+func intakeOf(db *pgxpool.Pool) *intake {
+	return &intake{pool: db, store: &store{pool: db}, outbox: boxOf(db)}
 }
 
 // noBroker is never asked: no relay runs.
@@ -69,7 +79,7 @@ func (d *desk) acceptOf(asked newTransfer, key *string) transferView {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	t, _, err := d.store.accept(d.t.Context(), a)
+	t, _, err := intakeOf(d.db).accept(d.t.Context(), a)
 	if err != nil {
 		d.t.Fatal(err)
 	}

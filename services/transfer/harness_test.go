@@ -156,6 +156,11 @@ func (b *bank) must(err error) {
 // eventually asks until the condition holds, and fails the test when it never does.
 func (b *bank) eventually(what string, condition func() bool) {
 	b.t.Helper()
+	eventually(b.t, what, condition)
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
 	deadline := time.After(patience)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -163,7 +168,7 @@ func (b *bank) eventually(what string, condition func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			b.t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("waited in vain: %s", what)
 		}
 	}
 }

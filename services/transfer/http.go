@@ -14,8 +14,8 @@ import (
 
 // api answers the calls about transfers.
 type api struct {
-	store *store
-	wake  func() // tells the outbox that there is something to send
+	store  *store
+	intake *intake
 }
 
 func (a *api) register(e *echo.Echo) {
@@ -56,14 +56,12 @@ func (a *api) create(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	t, replayed, err := a.store.accept(ctx, request)
+	t, replayed, err := a.intake.accept(ctx, request)
 	if err != nil {
 		return err
 	}
 	if replayed {
 		c.Response().Header().Set("Idempotency-Replayed", "true")
-	} else {
-		a.wake()
 	}
 	c.Response().Header().Set(echo.HeaderLocation, "/transfers/"+t.ID.String())
 	return c.JSON(http.StatusAccepted, viewOf(t))

@@ -170,7 +170,7 @@ func TestLifeShowsFailures(t *testing.T) {
 	if a := b.call(http.MethodGet, "/transfers/"+later.id.String()+"/life", ""); a.StatusCode != http.StatusNotFound {
 		t.Errorf("the life of a transfer that is not there: %d", a.StatusCode)
 	}
-	_, _, err = (&store{pool: b.db}).accept(t.Context(), later)
+	_, _, err = intakeOf(b.db).accept(t.Context(), later)
 	b.must(err)
 	b.awaitStatus(later.id, "DEBITED")
 	events = lifeOf(later.id)

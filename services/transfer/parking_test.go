@@ -175,7 +175,7 @@ func TestEventBeforeItsTransfer(t *testing.T) {
 				ready, _ := b.env.QueueDepth(t, c.waitsIn)
 				return ready > 0
 			})
-			_, _, err = (&store{pool: b.db}).accept(t.Context(), early)
+			_, _, err = intakeOf(b.db).accept(t.Context(), early)
 			b.must(err)
 			b.awaitStatus(early.id, "DEBITED")
 			b.awaitSent(early.id, 2)

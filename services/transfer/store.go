@@ -65,52 +65,6 @@ func newAccepted(ctx context.Context, asked newTransfer, key *string) (accepted,
 	return accepted{id: id, asked: asked, key: key, createdAt: createdAt, request: request}, nil
 }
 
-// errKeyReused is returned when an idempotency key was used for another body.
-var errKeyReused = errors.New("the idempotency key was used for another transfer")
-
-// One statement for all of it, so that a request costs one round trip and one commit. Of several requests with one key the first
-// inserts the row of the key; the others wait for its commit in "on conflict", insert nothing anywhere, and learn that from
-// the number of rows.
-const acceptTransfer = `
-with keyed as (
-    insert into idempotency_keys (key, request_hash, transfer_id)
-    select $1, $2, $3 where $1::text is not null
-    on conflict (key) do nothing
-    returning key
-), accepted as (
-    insert into transfers (id, source_account_id, destination_account_id, amount_minor, currency, reference, status, created_at, updated_at)
-    select $3, $4, $5, $6, $7, $8, 'REQUESTED', $9, $9
-    where $1::text is null or exists (select from keyed)
-    returning id
-), told as (
-    insert into facts (transfer_id, fact, at, message_id)
-    select id, 'REQUESTED', $9, $10 from accepted
-)
-insert into outbox (message_id, type, routing_key, body, correlation_id, trace_parent, mandatory, occurred_at)
-select $10, $11, $12, $13, $14, $15, $16, $9 from accepted`
-
-// accept stores a new transfer and the message that starts it. If the key had been used for the same transfer before, nothing
-// is stored and the transfer of that time is returned as it is now; for another one, errKeyReused is.
-func (s *store) accept(ctx context.Context, a accepted) (t transfer, replayed bool, err error) {
-	hash := a.asked.hash()
-	tag, err := s.pool.Exec(ctx, acceptTransfer,
-		a.key, hash, a.id, a.asked.Source, a.asked.Destination, a.asked.Money.Minor, a.asked.Money.Currency, a.asked.Reference, a.createdAt,
-		a.request.ID, a.request.Type, a.request.RoutingKey, string(a.request.Body), a.request.CorrelationID, a.request.TraceParent, a.request.Mandatory)
-	if err != nil {
-		return transfer{}, false, fmt.Errorf("accept transfer: %w", err)
-	}
-	if tag.RowsAffected() == 0 {
-		t, err := s.replay(ctx, *a.key, hash)
-		return t, true, err
-	}
-	return transfer{
-		ID: a.id, Status: lifecycle.StatusRequested,
-		Source: a.asked.Source, Destination: a.asked.Destination, Money: a.asked.Money, Reference: a.asked.Reference,
-		CreatedAt: a.createdAt, UpdatedAt: a.createdAt,
-		Timeline: []timelineEntry{{Fact: lifecycle.Requested, At: a.createdAt, MessageID: a.request.ID}},
-	}, false, nil
-}
-
 // The timeline comes with its transfer in one statement, hence of one snapshot: it never shows a fact that the status does
 // not know yet.
 const selectTransfer = `

@@ -70,7 +70,6 @@ func (s *sweeper) round(ctx context.Context) error {
 			return err
 		}
 		if n > 0 {
-			s.outbox.Wake()
 			s.log.InfoContext(ctx, "transfers timed out", "count", n)
 		}
 		if n < s.batch {
@@ -120,6 +119,7 @@ insert into outcome_counts (outcome, n) select outcome, sum(n)::bigint from fold
 // sweep does one transaction's worth and says how many transfers it has timed out.
 func (s *sweeper) sweep(ctx context.Context) (int, error) {
 	swept := 0
+	var queued *outbox.Queued
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		var active bool
 		if err := tx.QueryRow(ctx, becomeSweeper).Scan(&active); err != nil || !active {
@@ -131,24 +131,27 @@ func (s *sweeper) sweep(ctx context.Context) (int, error) {
 		if s.timeout == 0 {
 			return nil
 		}
-		n, err := s.timeOut(ctx, tx)
-		swept = n
+		n, messages, err := s.timeOut(ctx, tx)
+		swept, queued = n, messages
 		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
 	}
+	if queued != nil {
+		queued.Committed()
+	}
 	return swept, nil
 }
 
-func (s *sweeper) timeOut(ctx context.Context, tx pgx.Tx) (int, error) {
+func (s *sweeper) timeOut(ctx context.Context, tx pgx.Tx) (int, *outbox.Queued, error) {
 	w := newWork(s.now)
 	rows, err := tx.Query(ctx, lockOverdue, firstID(s.now().Add(-s.timeout)), s.batch)
 	if err == nil {
 		err = w.scanTransfers(rows)
 	}
 	if err != nil || len(w.transfers) == 0 {
-		return 0, err
+		return 0, nil, err
 	}
 
 	ids := make([]uuid.UUID, 0, len(w.transfers))
@@ -160,19 +163,19 @@ func (s *sweeper) timeOut(ctx context.Context, tx pgx.Tx) (int, error) {
 		err = w.scanFacts(rows)
 	}
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 
 	var out []outbox.Message
 	for _, t := range w.transfers {
 		messages, err := w.timeOut(t, service.TraceParent(ctx))
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 		out = append(out, messages...)
 	}
 	var b pgx.Batch
 	w.Save(&b)
-	s.outbox.Queue(&b, out)
-	return len(ids), tx.SendBatch(ctx, &b).Close()
+	queued := s.outbox.Queue(&b, out)
+	return len(ids), queued, tx.SendBatch(ctx, &b).Close()
 }

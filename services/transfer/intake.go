@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"example.com/banking/pkg/outbox"
+	"example.com/banking/pkg/service"
+	"example.com/banking/services/transfer/lifecycle"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	intakeBatch  = 64               // requests in one statement at most
+	intakeAtOnce = 2                // statements under way: one is collected while another commits
+	intakeTime   = 10 * time.Second // for one statement; no request waits for longer
+)
+
+// intake stores what POST /transfers asks for. A request that comes when nothing is under way is stored at once, alone. Those that come
+// while statements are under way wait for one of them to end and share the next: so a busy service commits once for many requests,
+// and an idle one lets nobody wait for company.
+type intake struct {
+	pool   *pgxpool.Pool
+	store  *store
+	outbox *outbox.Outbox
+
+	mu      sync.Mutex
+	waiting []*asking
+	atWork  int
+}
+
+// asking is a request on its way into the database.
+type asking struct {
+	accepted
+	ctx    context.Context // the request's trace; its end does not end what is stored for others as well
+	stored bool            // false: its key had been used before
+	err    error
+	done   chan struct{}
+}
+
+// errKeyReused is returned when an idempotency key was used for another body.
+var errKeyReused = errors.New("the idempotency key was used for another transfer")
+
+// accept stores a new transfer and the message that starts it, which is on its way when it returns. If the key had been used for the
+// same transfer before, nothing is stored and the transfer of that time is returned as it is now; for another one, errKeyReused is.
+func (i *intake) accept(ctx context.Context, a accepted) (t transfer, replayed bool, err error) {
+	request := &asking{accepted: a, ctx: context.WithoutCancel(ctx), done: make(chan struct{})}
+	i.enter(request)
+	select {
+	case <-request.done:
+	case <-ctx.Done():
+		return transfer{}, false, fmt.Errorf("accept transfer: %w", ctx.Err()) // it may be stored all the same
+	}
+	switch {
+	case request.err != nil:
+		return transfer{}, false, fmt.Errorf("accept transfer: %w", request.err)
+	case !request.stored:
+		t, err := i.store.replay(ctx, *a.key, a.asked.hash())
+		return t, true, err
+	}
+	return transfer{
+		ID: a.id, Status: lifecycle.StatusRequested,
+		Source: a.asked.Source, Destination: a.asked.Destination, Money: a.asked.Money, Reference: a.asked.Reference,
+		CreatedAt: a.createdAt, UpdatedAt: a.createdAt,
+		Timeline: []timelineEntry{{Fact: lifecycle.Requested, At: a.createdAt, MessageID: a.request.ID}},
+	}, false, nil
+}
+
+func (i *intake) enter(request *asking) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.waiting = append(i.waiting, request)
+	if i.atWork < intakeAtOnce {
+		i.atWork++
+		go i.work()
+	}
+}
+
+// work stores what waits, until nothing does.
+func (i *intake) work() {
+	for {
+		i.mu.Lock()
+		n := min(len(i.waiting), intakeBatch)
+		requests := slices.Clone(i.waiting[:n])
+		i.waiting = slices.Delete(i.waiting, 0, n)
+		if n == 0 {
+			i.atWork--
+		}
+		i.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		i.storeAll(requests[0].ctx, requests)
+	}
+}
+
+// storeAll stores requests together. If that fails, and not because the database is away, each is tried alone, so that none fails
+// because of its company.
+func (i *intake) storeAll(ctx context.Context, requests []*asking) {
+	ctx, cancel := context.WithTimeout(ctx, intakeTime)
+	defer cancel()
+	err := i.insert(ctx, requests)
+	if err != nil && len(requests) > 1 && (!service.TransientDB(err) || lockTimedOut(err)) {
+		var alone sync.WaitGroup
+		for _, request := range requests {
+			alone.Go(func() { i.storeAll(ctx, []*asking{request}) })
+		}
+		alone.Wait()
+		return
+	}
+	for _, request := range requests {
+		request.err = err
+		close(request.done)
+	}
+}
+
+// lockTimedOut says that a request met a key which another transaction holds.
+func lockTimedOut(err error) bool {
+	sqlState, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err)
+	return ok && sqlState.SQLState() == "55P03"
+}
+
+// One statement for all of it, so that it costs one round trip and one commit. Of several requests with one key the first
+// inserts the row of the key; the others wait for its commit in "on conflict", insert nothing anywhere, and learn that from
+// what comes back. Keys are inserted in their order, so that two statements never wait for each other.
+const acceptTransfers = `
+with asked as (
+    select * from unnest($1::uuid[], $2::text[], $3::bytea[], $4::uuid[], $5::uuid[], $6::bigint[], $7::text[], $8::text[], $9::timestamptz[],
+                         $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::boolean[])
+    as a (id, key, request_hash, source, destination, amount, currency, reference, at,
+          message_id, type, routing_key, body, correlation_id, trace_parent, mandatory)
+), keyed as (
+    insert into idempotency_keys (key, request_hash, transfer_id)
+    select key, request_hash, id from asked where key is not null order by key
+    on conflict (key) do nothing
+    returning transfer_id
+), accepted as (
+    insert into transfers (id, source_account_id, destination_account_id, amount_minor, currency, reference, status, created_at, updated_at)
+    select id, source, destination, amount, currency, reference, 'REQUESTED', at, at
+    from asked where key is null or id in (select transfer_id from keyed)
+    returning id
+), told as (
+    insert into facts (transfer_id, fact, at, message_id)
+    select id, 'REQUESTED', at, message_id from asked where id in (select id from accepted)
+)
+insert into outbox (message_id, type, routing_key, body, correlation_id, trace_parent, mandatory, occurred_at, next_attempt_at)
+select message_id, type, routing_key, body, correlation_id, trace_parent, mandatory, at, clock_timestamp() + $17::interval
+from asked where id in (select id from accepted)
+returning id, message_id`
+
+// A request whose key is being stored by somebody else waits for that, but does not let its company wait.
+const waitBriefly = `select set_config('lock_timeout', '20ms', true)`
+
+// insert stores requests in one transaction, and sends their messages.
+func (i *intake) insert(ctx context.Context, requests []*asking) error {
+	messages := make([]outbox.Message, len(requests))
+	byMessage := make(map[string]*asking, len(requests))
+	for n, r := range requests {
+		r.stored = false
+		messages[n], byMessage[r.request.ID] = r.request, r
+	}
+	queued := i.outbox.Prepare(messages)
+	b := &pgx.Batch{}
+	if len(requests) > 1 && slices.ContainsFunc(requests, func(r *asking) bool { return r.key != nil }) {
+		b.Queue(waitBriefly)
+	}
+	b.Queue(acceptTransfers, append(columnsOf(requests), queued.Hold())...).Query(func(rows pgx.Rows) error {
+		var id int64
+		var messageID string
+		_, err := pgx.ForEachRow(rows, []any{&id, &messageID}, func() error {
+			byMessage[messageID].stored = true
+			queued.Keep(id, messageID)
+			return nil
+		})
+		return err
+	})
+	if err := i.pool.SendBatch(ctx, b).Close(); err != nil {
+		return err
+	}
+	queued.Committed()
+	return nil
+}
+
+// columnsOf turns requests into the arrays that acceptTransfers takes.
+func columnsOf(requests []*asking) []any {
+	n := len(requests)
+	ids, sources, destinations := make([]uuid.UUID, n), make([]uuid.UUID, n), make([]uuid.UUID, n)
+	keys, references, hashes := make([]*string, n), make([]*string, n), make([][]byte, n)
+	amounts, currencies, ats := make([]int64, n), make([]string, n), make([]time.Time, n)
+	messageIDs, types, routingKeys, bodies := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	correlations, traces, mandatory := make([]string, n), make([]string, n), make([]bool, n)
+	for i, r := range requests {
+		ids[i], sources[i], destinations[i] = r.id, r.asked.Source, r.asked.Destination
+		keys[i], references[i] = r.key, r.asked.Reference
+		if r.key != nil {
+			hashes[i] = r.asked.hash()
+		}
+		amounts[i], currencies[i], ats[i] = r.asked.Money.Minor, r.asked.Money.Currency, r.createdAt
+		messageIDs[i], types[i], routingKeys[i] = r.request.ID, r.request.Type, r.request.RoutingKey
+		bodies[i] = string(r.request.Body)
+		correlations[i], traces[i], mandatory[i] = r.request.CorrelationID, r.request.TraceParent, r.request.Mandatory
+	}
+	return []any{ids, keys, hashes, sources, destinations, amounts, currencies, references, ats,
+		messageIDs, types, routingKeys, bodies, correlations, traces, mandatory}
+}
