@@ -34,6 +34,8 @@ type commands struct {
 	Verify   verifyCommand   `cmd:"" help:"Check every invariant; exit code 1 when one is broken. What cannot be judged now is said, and is no failure."`
 	Service  serviceCommand  `cmd:"" help:"List, stop, kill, pause and start what 'up' keeps running."`
 	Exercise exerciseCommand `cmd:"" help:"The break-it exercises: list, read and run them."`
+
+	Interview interviewCommand `cmd:"" help:"Ask the questions of this field, and show good answers."`
 }
 
 // terminal is what a command talks to people and programs with.
