@@ -19,6 +19,11 @@ TEST_FLAGS    ?=
 FUZZTIME      ?= 1m
 FUZZ          := go test -run '^$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 100x
 
+# One run of all scenarios takes about 20 minutes; a result that is to be kept needs three.
+RUNS          ?= 1
+PEERS         ?=
+BENCH         ?=
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -40,6 +45,10 @@ demo: install build ## Start everything, take a guided tour that checks itself, 
 .PHONY: test
 test: install-test ## Run all tests with the race detector, on private servers
 	go run ./internal/testenv/hold go test -race -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
+.PHONY: bench
+bench: install ## Measure the bank on private servers: RUNS=3, PEERS=folder with run.sh, BENCH='scenario --flag ...'
+	go run ./test/bench --runs $(RUNS) $(if $(PEERS),--peers $(PEERS)) $(BENCH)
 
 .PHONY: fuzz
 fuzz: check-go ## Try hostile bodies and headers, each for FUZZTIME (1m)
@@ -80,7 +89,7 @@ lint-go: ## gofmt, go vet, staticcheck
 
 .PHONY: lint-sh
 lint-sh: ## shellcheck, where it is installed
-	@if command -v shellcheck >/dev/null; then shellcheck deploy/*.sh deploy/*/*.sh test/*/*.sh .ci/run; \
+	@if command -v shellcheck >/dev/null; then shellcheck deploy/*.sh deploy/*/*.sh test/*/*.sh test/bench/peers/*/*.sh .ci/run; \
 	else echo "shellcheck is not installed: shell scripts are not checked"; fi
 
 .PHONY: vuln

@@ -40,7 +40,8 @@ func TestAQuarantineThatCannotBeReadLeavesTheOthersToBeJudged(t *testing.T) {
 		"all explain themselves":  {shelves{"a_error": {waits}, "b_error": {waits}}, Held, "a_error MAX_ATTEMPTS: 1, b_error MAX_ATTEMPTS: 1", 2, false},
 		"one cannot be read":      {shelves{"a_error": {occupied}, "b_error": {waits}}, NotJudged, "could not be read: somebody is at it", 1, true},
 		"two cannot":              {shelves{"a_error": {occupied}, "b_error": {waits, occupied}}, NotJudged, "could not be read: somebody is at it; somebody is at it", 1, true},
-		"one cannot, one is dumb": {shelves{"a_error": {occupied}, "b_error": {waits, Parked{}}}, Broken, "b_error MAX_ATTEMPTS: 1", 2, true},
+		"one cannot, one is dumb": {shelves{"a_error": {occupied}, "b_error": {waits, Parked{}}}, Broken, "b_error MAX_ATTEMPTS: 1, b_error without a reason: 1", 2, true},
+		"all are dumb":            {shelves{"a_error": {Parked{}, Parked{}, Parked{}}}, Broken, "a_error without a reason: 3", 3, false},
 	} {
 		var report Report
 		waiting, check := explained(t.Context(), c.broker, queues, &report)

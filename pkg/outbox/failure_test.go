@@ -10,6 +10,7 @@ import (
 
 	"example.com/banking/pkg/messaging"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
@@ -242,6 +243,7 @@ func TestBrokerOutage(t *testing.T) {
 	if n := rowCount(t, pool, "attempts = 0 and set_aside_at is null"); n != 50 {
 		t.Errorf("%d of 50 rows are waiting", n)
 	}
+	eventually(t, "the gauge shows what piles up", func() bool { return testutil.ToFloat64(o.metrics.waiting) == 50 })
 	b.set(nil)
 	awaitEmpty(t, pool)
 }

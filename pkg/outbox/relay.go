@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -94,9 +95,17 @@ func sweepPause(scan, poll time.Duration) time.Duration {
 	return max(poll, min(sweepShare*scan, maxSweepPause))
 }
 
-// sweepOnce relays everything up to the frontier, and a batch above it. If that is not all, the relays are woken: under a
-// load that never ends the sweep must come back to the beginning, and not be one more relay at the end.
-func (o *Outbox) sweepOnce(ctx context.Context) (scan time.Duration, err error) {
+// sweepOnce relays everything up to the frontier, and a batch above it, and then measures what is left: also when the broker is away, or
+// nobody would see that messages pile up.
+func (o *Outbox) sweepOnce(ctx context.Context) (took time.Duration, err error) {
+	scan, sweepErr := o.sweepRows(ctx)
+	measuring, err := o.measure(ctx)
+	return scan + measuring, errors.Join(sweepErr, err)
+}
+
+// sweepRows relays row after row from the beginning. If there is more than its share, the relays are woken: under a load that never ends
+// the sweep must come back to the beginning, and not be one more relay at the end.
+func (o *Outbox) sweepRows(ctx context.Context) (scan time.Duration, err error) {
 	end := o.frontier.high()
 	after, more := int64(0), true
 	for more && ctx.Err() == nil {
@@ -111,8 +120,7 @@ func (o *Outbox) sweepOnce(ctx context.Context) (scan time.Duration, err error) 
 			more = false
 		}
 	}
-	measuring, err := o.measure(ctx)
-	return scan + measuring, err
+	return scan, nil
 }
 
 const measureSQL = `

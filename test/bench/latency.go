@@ -14,7 +14,7 @@ var latency = scenario{
 	about: "From the moment a transfer was due to the news at the broker that it has ended, at fixed rates for 20 s each. The load is open: a transfer whose turn it was " +
 		"while the system stood still has waited for all of that time (corrected for coordinated omission).",
 	run: func(ctx context.Context, b *bench) (found result, err error) {
-		err = b.withSystem(ctx, nil, func(s *system) error {
+		err = b.withSystem(ctx, func(s *system) error {
 			accounts, err := s.open(ctx, customers, 1_000_000_00)
 			if err != nil {
 				return err
@@ -45,7 +45,7 @@ var latency = scenario{
 				if err != nil {
 					return fmt.Errorf("at %v per second: %w", rate, err)
 				}
-				label := fmt.Sprintf("at %v/s: ", rate)
+				label := latencyLabel(rate)
 				found.add(label+"p50", inMilliseconds(r.End.P50), "ms")
 				found.add(label+"p99", inMilliseconds(r.End.P99), "ms")
 				found.add(label+"p99.9", inMilliseconds(r.End.P999), "ms")
@@ -56,5 +56,7 @@ var latency = scenario{
 		return found, err
 	},
 }
+
+func latencyLabel(rate float64) string { return fmt.Sprintf("at %v/s: ", rate) }
 
 func inMilliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

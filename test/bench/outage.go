@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/banking/internal/load"
+	"example.com/banking/internal/testenv/servers"
 	"example.com/banking/pkg/contract"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -29,7 +30,7 @@ var outage = scenario{
 const waitingRequests = 1000
 
 func (b *bench) measureOutage(ctx context.Context, breaker string, found *result) (err error) {
-	s, err := startSystem(ctx, b.programs, "BREAKER="+breaker)
+	s, err := b.startSystem(ctx, servers.Config{}, "BREAKER="+breaker)
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (b *bench) measureOutage(ctx context.Context, breaker string, found *result
 	recovering, cancel := context.WithTimeout(ctx, 45*time.Second)
 	defer cancel()
 	ended := 0
-	recovered := s.await(recovering, "the transfers to end", func() (bool, error) {
+	recovered := await(recovering, 20*time.Millisecond, "the transfers to end", func() (bool, error) {
 		var open int
 		var err error
 		if ended, open, err = s.transfers(recovering); err != nil {
@@ -83,7 +84,7 @@ func (b *bench) measureOutage(ctx context.Context, breaker string, found *result
 	})
 	took := time.Since(back)
 	var failures, quarantined float64
-	for _, service := range []string{"account", "transfer"} {
+	for _, service := range serviceNames {
 		for name, sum := range map[string]*float64{"messaging_failures_total": &failures, "messaging_quarantined_total": &quarantined} {
 			n, err := s.metric(service, name)
 			if err != nil {
@@ -102,7 +103,7 @@ func (b *bench) measureOutage(ctx context.Context, breaker string, found *result
 	found.add(label+"transfers that ended", float64(ended), "of 1000")
 	if recovered == nil {
 		found.add(label+"from the database's return to the last end", took.Seconds(), "s")
-		return s.verify(ctx)
+		return s.verify(ctx, 0)
 	}
 	if breaker == "on" { // without it they are in quarantine, which is what the scenario shows
 		return fmt.Errorf("the bank has not recovered %s after the database's return: %w", took.Round(time.Second), recovered)

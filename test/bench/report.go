@@ -23,6 +23,7 @@ type figure struct {
 // result is what one run of a scenario found.
 type result struct {
 	figures []figure
+	notes   []string              // what a reader of the figures has to know, and only this run can tell
 	charts  map[string]plot.Chart // by the name of their file, without its ending
 }
 
@@ -34,35 +35,79 @@ func (r *result) add(name string, value float64, unit string) {
 type report struct {
 	at       time.Time
 	machine  string
+	versions string
+	sizes    string
 	sections []*section
 }
 
 type section struct {
 	scenario scenario
 	results  []result
+	notes    []string
 }
 
-func newReport(at time.Time) *report {
-	return &report{at: at, machine: fmt.Sprintf("%d cores, %s/%s, %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())}
+func newReport(at time.Time, o options) *report {
+	return &report{
+		at:      at,
+		machine: fmt.Sprintf("%d cores, %s/%s, %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version()),
+		sizes: fmt.Sprintf("A sustained load is %d transfers among %d accounts, over HTTP with %d connections, after %d to warm up.",
+			o.Transfers, customers, connections, o.WarmUp),
+	}
+}
+
+// section is that of a scenario, nil when it has nothing to say.
+func (r *report) section(name string) *section {
+	i := slices.IndexFunc(r.sections, func(known *section) bool { return known.scenario.name == name })
+	if i < 0 {
+		return nil
+	}
+	return r.sections[i]
+}
+
+func (r *report) of(s scenario) *section {
+	if r.section(s.name) == nil {
+		r.sections = append(r.sections, &section{scenario: s})
+	}
+	return r.section(s.name)
 }
 
 func (r *report) add(s scenario, found result) {
-	i := slices.IndexFunc(r.sections, func(known *section) bool { return known.scenario.name == s.name })
-	if i < 0 {
-		i = len(r.sections)
-		r.sections = append(r.sections, &section{scenario: s})
+	of := r.of(s)
+	of.results = append(of.results, found)
+	for _, text := range found.notes {
+		r.note(s, text)
 	}
-	r.sections[i].results = append(r.sections[i].results, found)
+}
+
+// note adds a remark to a scenario; the same one of several runs is there once.
+func (r *report) note(s scenario, text string) {
+	of := r.of(s)
+	if !slices.Contains(of.notes, text) {
+		of.notes = append(of.notes, text)
+	}
 }
 
 func (r *report) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured on %s, %s.\n", r.at.UTC().Format("2006-01-02"), r.machine)
+	fmt.Fprintf(&b, "Measured on %s, %s", r.at.UTC().Format("2006-01-02"), r.machine)
+	if r.versions != "" {
+		fmt.Fprintf(&b, ", %s", r.versions)
+	}
+	fmt.Fprintf(&b, ". %s\n", r.sizes)
+	if rows := r.judge(); len(rows) > 0 {
+		b.WriteString("\n## Targets\n\n" + judgementTable(rows))
+	}
 	for _, s := range r.sections {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| figure | median | range |\n| --- | --- | --- |\n", s.scenario.name, s.scenario.about)
-		for _, f := range s.results[0].figures {
-			values := s.values(f.name)
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", f.name, quantity(values[(len(values)-1)/2], f.unit), rangeOf(values, f.unit))
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", s.scenario.name, s.scenario.about)
+		if names := s.figures(); len(names) > 0 {
+			b.WriteString("\n| figure | median | range |\n| --- | --- | --- |\n")
+			for _, name := range names {
+				values := s.values(name)
+				fmt.Fprintf(&b, "| %s | %s | %s |\n", name, quantity(median(values), s.unit(name)), rangeOf(values, s.unit(name)))
+			}
+		}
+		for _, text := range s.notes {
+			fmt.Fprintf(&b, "\n%s%s.\n", strings.ToUpper(text[:1]), strings.TrimSuffix(text[1:], "."))
 		}
 		for _, name := range s.charts() {
 			fmt.Fprintf(&b, "\n![%s](%s.svg)\n", s.results[0].charts[name].Title, name)
@@ -71,7 +116,19 @@ func (r *report) markdown() string {
 	return b.String()
 }
 
-// values are what the runs found for a figure, in ascending order.
+// figures are the names of all that some run has found, in the order in which they were found first.
+func (s *section) figures() (names []string) {
+	for _, r := range s.results {
+		for _, f := range r.figures {
+			if !slices.Contains(names, f.name) {
+				names = append(names, f.name)
+			}
+		}
+	}
+	return names
+}
+
+// values are what the runs found for a figure, in the order of the runs.
 func (s *section) values(name string) (values []float64) {
 	for _, r := range s.results {
 		for _, f := range r.figures {
@@ -80,11 +137,24 @@ func (s *section) values(name string) (values []float64) {
 			}
 		}
 	}
-	slices.Sort(values)
 	return values
 }
 
+func (s *section) unit(name string) string {
+	for _, r := range s.results {
+		for _, f := range r.figures {
+			if f.name == name {
+				return f.unit
+			}
+		}
+	}
+	return ""
+}
+
 func (s *section) charts() (names []string) {
+	if len(s.results) == 0 {
+		return nil
+	}
 	for name := range s.results[0].charts {
 		names = append(names, name)
 	}
@@ -96,7 +166,7 @@ func rangeOf(values []float64, unit string) string {
 	if len(values) < 2 {
 		return "one run"
 	}
-	return quantity(values[0], unit) + " – " + quantity(values[len(values)-1], unit)
+	return quantity(slices.Min(values), unit) + " – " + quantity(slices.Max(values), unit)
 }
 
 // quantity writes a number with as many digits as it deserves.
@@ -120,11 +190,18 @@ func (r *report) save(dir string) error {
 		return err
 	}
 	for _, s := range r.sections {
-		for name, chart := range s.results[0].charts {
-			if err := os.WriteFile(filepath.Join(dir, name+".svg"), []byte(chart.SVG()), 0o644); err != nil {
+		for _, name := range s.charts() {
+			if err := os.WriteFile(filepath.Join(dir, name+".svg"), []byte(s.results[0].charts[name].SVG()), 0o644); err != nil {
 				return err
 			}
 		}
 	}
-	return os.WriteFile(filepath.Join(dir, "benchmarks.md"), []byte(r.markdown()), 0o644)
+	return os.WriteFile(filepath.Join(dir, "benchmarks.md"), []byte("# Measured\n\n"+preface+r.markdown()), 0o644)
 }
+
+// preface tells readers of the saved report where it comes from, and how far to trust it.
+const preface = "Made by `make bench`, which is `go run ./test/bench`, with `--out docs/reference`; at the targets' full sizes by\n" +
+	"`make bench RUNS=3 BENCH='--grown 1000000 --grown-inbox 5000000 --out docs/reference' PEERS=folder`.\n\n" +
+	"Compare figures within one run only: machines differ, and so do moments. Where a target is a ratio, both sides were measured in one run,\n" +
+	"most of them in turns on one system. Every scenario has private servers with default durability and quorum queues, on the same cores as\n" +
+	"services and client, and ends with `bank verify`: one that does not hold has no figures.\n\n"

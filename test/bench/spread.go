@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/banking/internal/plot"
+	"example.com/banking/internal/testenv/servers"
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/contract/topology"
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -73,7 +74,7 @@ func (w waves) points() (points []plot.Point) {
 }
 
 func (b *bench) measureSpread(ctx context.Context, jitter float64) (_ waves, err error) {
-	s, err := startSystem(ctx, b.programs, "RETRY_PROFILE=tiered", "RETRY_TIERS=5s", fmt.Sprintf("RETRY_JITTER=%v", jitter), "MAX_ATTEMPTS=2", "BREAKER=off", "RETRY_BUDGET=off")
+	s, err := b.startSystem(ctx, servers.Config{}, "RETRY_PROFILE=tiered", "RETRY_TIERS=5s", fmt.Sprintf("RETRY_JITTER=%v", jitter), "MAX_ATTEMPTS=2", "BREAKER=off", "RETRY_BUDGET=off")
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +101,11 @@ func (b *bench) measureSpread(ctx context.Context, jitter float64) (_ waves, err
 			return nil, err
 		}
 	}
-	return departures(ctx, ch, queues)
+	w, err := departures(ctx, ch, queues)
+	if err != nil {
+		return nil, err
+	}
+	return w, s.verify(ctx, failingEvents) // the second attempt was their last
 }
 
 // departures waits until all events are in the retry queues, and then counts how they leave.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -11,12 +10,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"example.com/banking/internal/invariants"
@@ -35,19 +32,18 @@ type system struct {
 	pools    map[string]*pgxpool.Pool
 	services map[string]*supervise.Child
 	urls     map[string]string
+
+	firstStarts []time.Duration // in the order of serviceNames
 }
 
-// startSystem starts everything and returns when both services are ready.
-func startSystem(ctx context.Context, programs string, env ...string) (_ *system, err error) {
-	dir, err := os.MkdirTemp("", "banking-bench-")
+// startSystem starts everything and returns when both services are ready. Of the servers' configuration it sets the folder.
+func (b *bench) startSystem(ctx context.Context, cfg servers.Config, env ...string) (_ *system, err error) {
+	dir, err := publicFolder()
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { // PostgreSQL runs as another user when root starts it
-		return nil, err
-	}
 	s := &system{
-		dir: dir, programs: programs, env: env,
+		dir: dir, programs: b.programs, env: env,
 		pools: map[string]*pgxpool.Pool{}, services: map[string]*supervise.Child{}, urls: map[string]string{},
 	}
 	defer func() {
@@ -55,23 +51,69 @@ func startSystem(ctx context.Context, programs string, env ...string) (_ *system
 			err = errors.Join(err, s.stop())
 		}
 	}()
-	if s.servers, err = servers.Start(ctx, servers.Config{Dir: filepath.Join(dir, "servers"), Ephemeral: true}); err != nil {
+	cfg.Dir, cfg.Ephemeral = filepath.Join(dir, "servers"), true
+	if s.servers, err = servers.Start(ctx, cfg); err != nil {
 		return s, err
 	}
 	if s.access, err = s.servers.Provision(ctx); err != nil {
 		return s, err
 	}
-	for _, name := range []string{"account", "transfer"} {
-		if err := s.startService(ctx, name); err != nil {
+	for _, name := range serviceNames {
+		took, err := s.startService(ctx, name)
+		if err != nil {
 			return s, err
 		}
+		s.firstStarts = append(s.firstStarts, took)
 	}
 	for name, url := range map[string]string{"account": s.access.AccountDatabaseURL, "transfer": s.access.TransferDatabaseURL} {
 		if s.pools[name], err = pgxpool.New(ctx, url); err != nil {
 			return s, err
 		}
 	}
-	return s, nil
+	if b.versions == "" {
+		b.versions, err = s.describe(ctx)
+	}
+	return s, err
+}
+
+var serviceNames = []string{"account", "transfer"}
+
+// publicFolder makes a temporary folder that others can read: when root starts PostgreSQL, it runs as another user.
+func publicFolder() (string, error) {
+	dir, err := os.MkdirTemp("", "banking-bench-")
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o755)
+}
+
+// describe says which servers these are, and how durable.
+func (s *system) describe(ctx context.Context) (string, error) {
+	var postgres, settings string
+	err := s.pools["account"].QueryRow(ctx, `
+select current_setting('server_version'), string_agg(name || ' ' || current_setting(name), ', ' order by name)
+from unnest(array['fsync', 'synchronous_commit', 'wal_sync_method', 'shared_buffers']) name`).Scan(&postgres, &settings)
+	if err != nil {
+		return "", err
+	}
+	var overview struct {
+		Version string `json:"rabbitmq_version"`
+	}
+	if err := servers.NewManagement(s.access.ManagementURL).Get(ctx, "/api/overview", &overview); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("PostgreSQL %s (%s), RabbitMQ %s", postgres, settings, overview.Version), nil
+}
+
+// administer runs a statement as the database server's administrator.
+func (s *system) administer(ctx context.Context, sql string) error {
+	conn, err := pgx.Connect(ctx, s.servers.Addresses().PostgresURL)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	_, err = conn.Exec(ctx, sql)
+	return err
 }
 
 // stop ends everything and removes what it left.
@@ -86,26 +128,27 @@ func (s *system) stop() error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// startService starts a service on a free port and returns when it is ready.
-func (s *system) startService(ctx context.Context, name string) error {
+// startService starts a service on a free port and returns when it is ready, with the time that took.
+func (s *system) startService(ctx context.Context, name string) (time.Duration, error) {
 	port, err := servers.FreePort(nil)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	database, broker := s.access.AccountDatabaseURL, s.access.AccountAMQPURL
 	if name == "transfer" {
 		database, broker = s.access.TransferDatabaseURL, s.access.TransferAMQPURL
 	}
 	s.urls[name] = fmt.Sprintf("http://127.0.0.1:%d", port)
+	began := time.Now()
 	child, err := s.servers.Run(supervise.Process{
 		Name: name, Path: filepath.Join(s.programs, name), Dir: s.dir, StopTimeout: 20 * time.Second, Log: s.log(name),
 		Env: append(slices.Clone(s.env), "DATABASE_URL="+database, "AMQP_URL="+broker, fmt.Sprintf("HTTP_ADDR=127.0.0.1:%d", port)),
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	s.services[name] = child
-	return s.await(ctx, name+" to be ready", func() (bool, error) {
+	err = await(ctx, 2*time.Millisecond, name+" to be ready", func() (bool, error) {
 		select {
 		case <-child.Done():
 			return false, fmt.Errorf("%s ended: %s; see %s", name, child.Exit(), s.log(name))
@@ -113,6 +156,7 @@ func (s *system) startService(ctx context.Context, name string) error {
 			return answers(s.urls[name] + "/readyz"), nil
 		}
 	})
+	return time.Since(began), err
 }
 
 func (s *system) log(service string) string { return filepath.Join(s.dir, service+".log") }
@@ -126,9 +170,9 @@ func answers(url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// await asks every 20 ms until the condition holds. It gives up with ctx, or with the condition's own error.
-func (s *system) await(ctx context.Context, what string, holds func() (bool, error)) error {
-	tick := time.NewTicker(20 * time.Millisecond)
+// await asks every so often until the condition holds. It gives up with ctx, or with the condition's own error.
+func await(ctx context.Context, every time.Duration, what string, holds func() (bool, error)) error {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		ok, err := holds()
@@ -143,90 +187,35 @@ func (s *system) await(ctx context.Context, what string, holds func() (bool, err
 	}
 }
 
-// open opens n accounts with the balance and returns their ids.
-func (s *system) open(ctx context.Context, n int, balance int64) ([]string, error) {
-	ids := make([]string, n)
-	failed := make(chan error, 16)
-	next := make(chan int)
-	var clients sync.WaitGroup
-	for range 16 {
-		clients.Go(func() {
-			for i := range next {
-				body := fmt.Sprintf(`{"id":%q,"owner":"Customer %d","currency":"EUR","openingBalanceMinor":%d}`, ids[i], i, balance)
-				response, err := http.Post(s.urls["account"]+"/accounts", "application/json", strings.NewReader(body))
-				if err == nil {
-					_ = response.Body.Close()
-					if response.StatusCode != http.StatusCreated {
-						err = errors.New(response.Status)
-					}
-				}
-				if err != nil {
-					failed <- fmt.Errorf("open account %d: %w", i, err)
-					return
-				}
-			}
-		})
-	}
-	var err error
-feed:
-	for i := range ids {
-		ids[i] = uuid.NewString()
-		select {
-		case next <- i:
-		case err = <-failed:
-			break feed
-		case <-ctx.Done():
-			err = ctx.Err()
-			break feed
-		}
-	}
-	close(next)
-	clients.Wait()
-	return ids, err
-}
-
-// transfers counts those that have ended and those that have not.
-func (s *system) transfers(ctx context.Context) (ended, open int, err error) {
-	err = s.pools["transfer"].QueryRow(ctx, `
-select count(*) filter (where status in ('COMPLETED', 'REJECTED', 'REFUNDED')),
-       count(*) filter (where status not in ('COMPLETED', 'REJECTED', 'REFUNDED'))
-from transfers`).Scan(&ended, &open)
-	return ended, open, err
-}
-
-// metric reads a figure of a service: the sum of all series whose line begins with the prefix.
-func (s *system) metric(service, prefix string) (sum float64, err error) {
-	response, err := http.Get(s.urls[service] + "/metrics")
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	lines := bufio.NewScanner(response.Body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		if rest, ok := strings.CutPrefix(lines.Text(), prefix); ok {
-			fields := strings.Fields(rest)
-			var value float64
-			if len(fields) > 0 {
-				if _, err := fmt.Sscan(fields[len(fields)-1], &value); err == nil {
-					sum += value
-				}
-			}
-		}
-	}
-	return sum, lines.Err()
-}
-
-// verify demands, by the real `bank verify`, that every invariant was judged and holds. A figure of a run that lost a cent counts for nothing.
-func (s *system) verify(ctx context.Context) error {
+// verify demands, by the real `bank verify`, that every invariant was judged and holds, and that so many messages have been given up.
+// A figure of a run that lost a cent counts for nothing.
+func (s *system) verify(ctx context.Context, quarantined int64) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.programs, "bank"), "verify", "--json", "--wait", "1m")
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "AMQP_URL="+s.access.OperatorAMQPURL, "RABBITMQ_MANAGEMENT_URL="+s.access.ManagementURL,
 		"ACCOUNT_DATABASE_URL="+s.access.AccountDatabaseURL, "TRANSFER_DATABASE_URL="+s.access.TransferDatabaseURL)
 	out, err := cmd.CombinedOutput()
 	var report invariants.Report
-	if err != nil || json.Unmarshal(out, &report) != nil || !report.OK || !report.Quiet || report.Counts.Quarantined != 0 {
+	if err != nil || json.Unmarshal(out, &report) != nil || !report.OK || !report.Quiet || report.Counts.Quarantined != quarantined {
 		return fmt.Errorf("bank verify: %w\n%s", cmp.Or(err, errors.New("not everything holds")), out)
 	}
 	return nil
+}
+
+// withSystem runs do on a new system, verifies it, and stops it.
+func (b *bench) withSystem(ctx context.Context, do func(*system) error) error {
+	return b.withSystemOn(ctx, servers.Config{}, func(s *system) (int64, error) { return 0, do(s) })
+}
+
+// withSystemOn does the same on servers that are configured so; do says how many messages have been given up.
+func (b *bench) withSystemOn(ctx context.Context, cfg servers.Config, do func(*system) (quarantined int64, err error)) error {
+	s, err := b.startSystem(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	quarantined, err := do(s)
+	if err == nil {
+		err = s.verify(ctx, quarantined)
+	}
+	return errors.Join(err, s.stop())
 }

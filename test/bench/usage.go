@@ -4,14 +4,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 )
 
 // usage is what the bank's processes have used so far, by part: account, transfer, PostgreSQL, RabbitMQ, and this program.
 type usage struct {
-	cpu map[string]float64 // seconds
-	rss map[string]float64 // bytes
+	cpu     map[string]float64 // seconds
+	rss     map[string]float64 // bytes
+	machine float64            // seconds of all of the machine's cores, whoever used them
 }
 
 // The parts of a bank.
@@ -35,7 +37,11 @@ func measure() (usage, error) {
 	if err != nil {
 		return usage{}, err
 	}
-	u := usage{cpu: map[string]float64{}, rss: map[string]float64{}}
+	busy, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return usage{}, err
+	}
+	u := usage{cpu: map[string]float64{}, rss: map[string]float64{}, machine: parseBusy(string(busy)) / ticksPerSecond}
 	for _, p := range processes {
 		part := partOf(p, processes)
 		if part == "" {
@@ -50,13 +56,25 @@ func measure() (usage, error) {
 // ticksPerSecond is USER_HZ, which Linux has fixed at 100 for all its programs.
 const ticksPerSecond = 100
 
+// cores is how many the machine has.
+var cores = float64(runtime.NumCPU())
+
 // since is what was used between two measurements. Memory is that of the later one.
 func (u usage) since(before usage) usage {
-	diff := usage{cpu: map[string]float64{}, rss: u.rss}
+	diff := usage{cpu: map[string]float64{}, rss: u.rss, machine: u.machine - before.machine}
 	for part, seconds := range u.cpu {
 		diff.cpu[part] = seconds - before.cpu[part]
 	}
 	return diff
+}
+
+// others are the seconds that were used by none of the parts: other programs', and the kernel's own threads'.
+func (u usage) others() float64 {
+	rest := u.machine
+	for _, seconds := range u.cpu {
+		rest -= seconds
+	}
+	return max(rest, 0)
 }
 
 // partOf says which part of the bank a process belongs to, "" for none.
@@ -120,4 +138,42 @@ func parseStat(line string) (process, bool) {
 		ticks: number(11) + number(12) + number(13) + number(14), pages: number(21),
 	}
 	return p, ok && err == nil
+}
+
+// parseBusy reads the first line of /proc/stat, "cpu user nice system idle iowait irq softirq steal …", and sums up all but waiting.
+func parseBusy(stat string) (ticks float64) {
+	line, _, _ := strings.Cut(stat, "\n")
+	for i, field := range strings.Fields(line) {
+		if i >= 1 && i <= 8 && i != 4 && i != 5 {
+			v, err := strconv.ParseFloat(field, 64)
+			if err != nil {
+				return 0
+			}
+			ticks += v
+		}
+	}
+	return ticks
+}
+
+// peakMemory is the most that a process has held in memory so far, in bytes.
+func peakMemory(pid int) (float64, error) { return memoryLine(pid, "VmHWM:") }
+
+// memoryOf is what a process holds in memory, in bytes.
+func memoryOf(pid int) (float64, error) { return memoryLine(pid, "VmRSS:") }
+
+func memoryLine(pid int, label string) (float64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, fmt.Errorf("what process %d holds in memory: %w", pid, err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, label); ok {
+			var kilobytes float64
+			if _, err := fmt.Sscanf(rest, "%f kB", &kilobytes); err != nil {
+				return 0, fmt.Errorf("what process %d holds in memory: %q: %w", pid, line, err)
+			}
+			return kilobytes * 1024, nil
+		}
+	}
+	return 0, fmt.Errorf("what process %d holds in memory: it has ended", pid)
 }

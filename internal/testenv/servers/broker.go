@@ -36,7 +36,7 @@ func (s *Servers) StartBroker(ctx context.Context) error {
 		return err
 	}
 	log := filepath.Join(logs, "rabbitmq.log")
-	p := supervise.Process{Name: "rabbitmq", Path: s.programs.rabbitmq, Env: env, Dir: dir, Log: log, StopTimeout: 30 * time.Second}
+	p := supervise.Process{Name: "rabbitmq", Path: s.programs.rabbitmq, Env: append(env, s.cfg.BrokerEnv...), Dir: dir, Log: log, StopTimeout: 30 * time.Second}
 	if s.cfg.Ephemeral {
 		p.StopSignal = syscall.SIGKILL // an orderly stop takes 8 s, and the data is thrown away
 	}
@@ -102,15 +102,23 @@ max_message_size = 1048576
 			return nil, fmt.Errorf("broker configuration: %w", err)
 		}
 	}
-	home := filepath.Join(dir, "home")
-	if err := os.MkdirAll(home, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, "home"), 0o700); err != nil {
 		return nil, fmt.Errorf("broker home: %w", err)
 	}
+	return s.brokerEnv(dir), nil
+}
+
+// Control is the broker's command line tool, and the environment in which it reaches this broker and no other.
+func (s *Servers) Control() (path string, env []string) {
+	return filepath.Join(filepath.Dir(s.programs.rabbitmq), "rabbitmqctl"), s.brokerEnv(filepath.Join(s.cfg.Dir, "rabbitmq"))
+}
+
+func (s *Servers) brokerEnv(dir string) []string {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	return []string{
 		"PATH=" + searchPath(),
 		"LANG=C.UTF-8",
-		"HOME=" + home, // of the Erlang cookie
+		"HOME=" + in("home"), // of the Erlang cookie
 		"ERL_EPMD_PORT=" + strconv.Itoa(s.access.EPMDPort),
 		"ERL_EPMD_ADDRESS=127.0.0.1",
 		"RABBITMQ_NODENAME=bank@localhost", // a machine's own name may not resolve
@@ -125,7 +133,7 @@ max_message_size = 1048576
 		// Makes the script replace itself by the Erlang machine instead of waiting for it in a shell: a signal to the
 		// child then reaches the broker itself.
 		"RUNNING_UNDER_SYSTEMD=true",
-	}, nil
+	}
 }
 
 // StopBroker stops RabbitMQ as an administrator would (for ephemeral servers: at once) and returns when it has ended.

@@ -22,9 +22,8 @@ var homebrew = []string{"/opt/homebrew/opt", "/usr/local/opt", "/home/linuxbrew/
 func findPrograms() (programs, error) {
 	var p programs
 	var missing []error
-	postgresBin := append([]string{"/usr/lib/postgresql/*/bin"}, underHomebrew("postgresql*/bin")...)
-	p.postgres = find("postgres", postgresBin)
-	p.initdb = find("initdb", postgresBin)
+	p.postgres = FindPostgres("postgres")
+	p.initdb = FindPostgres("initdb")
 	if p.postgres == "" || p.initdb == "" {
 		missing = append(missing, errors.New(
 			"PostgreSQL is not installed: on Debian or Ubuntu install the package postgresql, with Homebrew postgresql@17"))
@@ -41,6 +40,11 @@ func findPrograms() (programs, error) {
 		return programs{}, fmt.Errorf("private servers cannot start:\n%w", err)
 	}
 	return p, nil
+}
+
+// FindPostgres returns the path of one of PostgreSQL's programs, of the version that is run here, or "".
+func FindPostgres(program string) string {
+	return find(program, append([]string{"/usr/lib/postgresql/*/bin"}, underHomebrew("postgresql*/bin")...))
 }
 
 func underHomebrew(path string) []string {

@@ -142,7 +142,7 @@ func (s *Servers) runPostgres(ctx context.Context, data string) error {
 			"-c", "max_connections=200",
 			"-c", "shared_buffers=64MB",
 		},
-		Env: []string{"PATH=" + searchPath(), "LC_ALL=C"},
+		Env: append([]string{"PATH=" + searchPath(), "LC_ALL=C"}, s.cfg.PostgresEnv...),
 		Dir: s.pg.dir, Log: log, User: s.pg.user, StopSignal: stop,
 	})
 	if err != nil {

@@ -29,6 +29,8 @@ type Config struct {
 	Log io.Writer
 	// Ephemeral servers are stopped without ceremony and their data is removed. Others keep it in Dir.
 	Ephemeral bool
+	// PostgresEnv and BrokerEnv are added to the environment of the two servers: a benchmark puts a library in front of their disk.
+	PostgresEnv, BrokerEnv []string
 
 	shared *sharing
 }

@@ -1,0 +1,1 @@
+update payer.accounts set balance = balance + 1 where id = 1;
