@@ -2,5 +2,5 @@
 // decision table in it is printed from the rules that run, and every other table must name what the code names, no more and no less.
 // docs/reference/policy.md and its drawings are computed as a whole.
 //
-//go:generate go test -run TestDecisions|TestPolicyPage|TestAsyncAPI$|TestErrorsPage . -update
+//go:generate go test -run TestDecisions|TestPolicyPage|TestAsyncAPI$|TestErrorsPage|TestTopologyPage|TestSettingsPage|TestMetricsPage . -update
 package reference
