@@ -57,6 +57,7 @@ const (
 	Doing   Kind = "doing"   // something is done, or waited for
 	Saw     Kind = "saw"     // something was observed
 	Checked Kind = "checked" // a check that held or did not
+	Looking Kind = "looking" // nothing has been put back yet, and people may look around; told by who lets them
 	Reset   Kind = "reset"   // something is put back
 	Ended   Kind = "ended"   // the last: passed, or why not
 )

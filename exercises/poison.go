@@ -78,5 +78,5 @@ func (r *run) passes(ctx context.Context, from, to customer) error {
 	if err != nil {
 		return err
 	}
-	return r.recovered(t.Status == "COMPLETED", "Meanwhile a transfer goes through as if nothing were wrong.", figure("status", t.Status), figure("took", time.Since(began)))
+	return r.recovered(t.Status == "COMPLETED", "Meanwhile a transfer goes through as if nothing were wrong.", figure("status", t.Status), figure("took", time.Since(began)), figure("transfer", id))
 }

@@ -24,7 +24,7 @@ func (b *bank) listenForOrders() error {
 func (b *bank) takeOrders(ctx context.Context, all []*kept) error {
 	mux := http.NewServeMux()
 	control.Register(mux, &keeper{ctx: ctx, all: all})
-	registerExercises(mux, b)
+	(&exerciseDoor{bank: breakable(&b.where, b.term.dir)}).register(mux)
 	server := &http.Server{Handler: control.Guard(b.where.AdminToken, mux), ReadHeaderTimeout: 10 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()

@@ -131,7 +131,7 @@ func TestBeginSaysWhetherTheStartMayHaveBeenNoted(t *testing.T) {
 	if _, err := locked.Exec(t.Context(), "lock table starts in access exclusive mode"); err != nil {
 		t.Fatal(err)
 	}
-	bounded, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	bounded, cancel := context.WithTimeout(t.Context(), time.Second) // time to connect, and to send it
 	defer cancel()
 	if _, err := s.Begin(bounded, "a", [32]byte{}, 1); !errors.Is(err, messaging.ErrPerhapsNoted) || retry.ClassOf(err) != retry.Timeout {
 		t.Errorf("no answer: %v", err)

@@ -41,7 +41,16 @@ func TestClassOfWhatKeepsAConnectionAway(t *testing.T) {
 			return pool(t, "postgres://"+answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n")+"/x?sslmode=disable")
 		}, want: retry.Timeout},
 		"all are in use": {pool: func(t *testing.T) *pgxpool.Pool {
-			pool := pool(t, testenv.New(t).Database(t, "pipeline")+"&pool_max_conns=1")
+			config, err := pgxpool.ParseConfig(testenv.New(t).Database(t, "pipeline"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.MaxConns = 1
+			pool, err := pgxpool.NewWithConfig(context.Background(), config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(pool.Close)
 			conn, err := pool.Acquire(t.Context())
 			if err != nil {
 				t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/banking/pkg/service"
+	"example.com/banking/services/console/runs"
 	"example.com/banking/services/console/upstream"
 	"example.com/banking/services/console/watch"
 )
@@ -55,8 +56,24 @@ func newApp(cfg config, log *slog.Logger) (*app, error) {
 	if err != nil {
 		return nil, err
 	}
+	upstreams := []*upstream.Upstream{account, transfer, management}
+	var keeper *upstream.Upstream
+	if cfg.ControlURL != "" {
+		if keeper, err = upstream.New("the bank's keeper", cfg.ControlURL); err != nil {
+			return nil, err
+		}
+		upstreams = append(upstreams, keeper)
+	}
 	bank := &watch.Bank{Account: account, Transfer: transfer, Management: management, Vhost: cfg.Vhost, AdminToken: cfg.AdminToken}
-	hub := watch.NewHub(watch.Config{Find: bank.Find, Logger: log})
+	var hub *watch.Hub
+	exercised := runs.New(runs.Config{Keeper: keeper, Token: cfg.AdminToken, Look: lookAround, Logger: log,
+		Poke: func(topics ...string) { hub.Poke(topics...) }})
+	hub = watch.NewHub(watch.Config{Logger: log, Find: func(topic string) (watch.Source, bool) {
+		if source, ok := exercised.Find(topic); ok {
+			return source, true
+		}
+		return bank.Find(topic)
+	}})
 
 	// It is ready when it listens: what it watches may be away, and that is what it is there to show.
 	server, err := service.NewHTTP(service.HTTPConfig{
@@ -75,13 +92,15 @@ func newApp(cfg config, log *slog.Logger) (*app, error) {
 	(&events{hub: hub, sessions: sessions}).register(server.Echo)
 	sessions.register(server.Echo)
 	(&policyPage{}).register(server.Echo)
+	(&exercisePages{runs: exercised, sessions: sessions, log: log}).register(server.Echo)
 	(&api{account: account, transfer: transfer, token: cfg.AdminToken, sessions: sessions, hub: hub}).register(server.Echo)
 
-	// Stopped in the reverse order: pages are told first, and then nothing is asked any more.
+	// Stopped in the reverse order: pages are told first, what runs is put back, and then nothing is asked any more.
 	return &app{
-		http: server, upstreams: []*upstream.Upstream{account, transfer, management}, grace: cfg.ShutdownGrace, log: log,
+		http: server, upstreams: upstreams, grace: cfg.ShutdownGrace, log: log,
 		components: []service.Component{
 			{Name: "hub", Run: hub.Run},
+			{Name: "exercises", Run: exercised.Run},
 			{Name: "http", Run: server.Run},
 		},
 	}, nil

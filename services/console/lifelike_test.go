@@ -77,9 +77,9 @@ func (f *fake) metrics(text string) {
 var accountQueues = []string{"account.transfer-requested", "account.credit-requested", "account.refund-requested"}
 
 // startLifelike starts a console over fakes that look like a bank in which little goes on.
-func startLifelike(t *testing.T) *console {
+func startLifelike(t *testing.T, settings ...string) *console {
 	t.Helper()
-	c := startConsole(t)
+	c := startConsole(t, settings...)
 	c.account.say("GET /accounts", items(account(bob, "Bob", "OPEN", 52500), account(alice, "Alice", "OPEN", 97500)))
 	c.account.say("GET /accounts/"+alice, account(alice, "Alice", "OPEN", 97500))
 	c.account.say("GET /accounts/"+alice+"/entries", items(

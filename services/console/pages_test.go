@@ -21,6 +21,8 @@ func TestEveryPageAtEverySize(t *testing.T) {
 		{"#/parked", "Max attempts"},
 		{"#/parked/message/banking.dead-letters/poison-1", "will fail again: unknown transfer"},
 		{"#/parked/audit", "Because it was wrong"},
+		{"#/exercises", "The broker restarts mid-traffic"},
+		{"#/exercises/13", "docker compose run --rm bank exercise run 13"},
 	}
 	for _, how := range []look{{1280, 900, false, false}, {1280, 900, true, false}, {400, 800, false, true}, {400, 800, true, true}} {
 		t.Run(fmt.Sprintf("%d dark %t", how.width, how.dark), func(t *testing.T) {
@@ -230,6 +232,28 @@ func TestFromPoisonToReplay(t *testing.T) {
 	}
 	p.click("Overview")
 	p.says("Nothing needs anybody.")
+}
+
+// Of many parked messages the first are shown at once, and all of them soon.
+func TestManyParkedMessages(t *testing.T) {
+	t.Parallel()
+	c := startLifelike(t)
+	var all []any
+	for i := range 300 {
+		all = append(all, parked("banking.dead-letters", fmt.Sprintf("poison-%d", i), "MAX_ATTEMPTS", "NOT_FOUND"))
+	}
+	c.transfer.say("GET /admin/quarantine", items(all...))
+	c.management.say("GET /api/queues/banking", queuesOf(map[string]int{"banking.dead-letters": 300}))
+	p := c.openTab(t, wide, "#/parked")
+	p.eval("window.first = 0; new MutationObserver(() => { window.first ||= document.querySelectorAll('.parked tbody tr').length; }).observe(document.body, { childList: true, subtree: true })", nil)
+	p.signIn()
+	p.until("all are shown", "document.querySelectorAll('.parked tbody tr').length === 300")
+	var first int
+	p.eval("window.first", &first)
+	if first == 0 || first == 300 {
+		t.Errorf("%d came at once", first)
+	}
+	p.says("Replay these 300…")
 }
 
 func TestADiscardNeedsAReason(t *testing.T) {

@@ -24,7 +24,8 @@ var programs = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	build := exec.Command("go", "build", "-o", dir, "example.com/banking/services/account", "example.com/banking/services/transfer", "example.com/banking/cmd/bank")
+	build := exec.Command("go", "build", "-o", dir, "example.com/banking/services/account", "example.com/banking/services/transfer",
+		"example.com/banking/services/console", "example.com/banking/cmd/bank")
 	if out, err := build.CombinedOutput(); err != nil {
 		return dir, fmt.Errorf("building the programs: %w\n%s", err, out)
 	}
@@ -175,8 +176,8 @@ func (b *bank) expectUsual() {
 	if err != nil {
 		b.t.Fatalf("bank parked list: %v\n%s", err, out)
 	}
-	if len(processes) != 4 || len(parked) != 0 {
-		b.t.Errorf("%d processes, want 4; in quarantine: %s", len(processes), parked)
+	if len(processes) != 5 || len(parked) != 0 {
+		b.t.Errorf("%d processes, want 5; in quarantine: %s", len(processes), parked)
 	}
 	b.command(nil, "verify")
 }

@@ -2,7 +2,7 @@
 
 import { Rows, h, put, say, attribute } from './dom.js';
 import { connection, troubled } from './live.js';
-import { conserved, consumers, isQuarantine, ledger, metric, quarantines, queues, services } from './bank.js';
+import { conserved, consumers, goingRun, isQuarantine, ledger, metric, quarantines, queues, services } from './bank.js';
 import { clock, money, plural, span } from './format.js';
 
 // alarms answers [{key, tone, text, more, link}], the worst first.
@@ -43,6 +43,8 @@ export function alarms() {
     (age > 3600 ? bad : warn)('parked/' + q.name, `${plural(q.depth, 'message')} in ${q.name}`,
       age > 0 ? `The oldest has waited for ${span(age * 1000)}. Somebody has to decide about it.` : 'Given up; somebody has to decide about it.', ['#/parked', 'Look']);
   }
+  const run = goingRun();
+  if (run) warn('exercise', `Exercise ${run.exercise} is running`, 'What breaks now breaks on purpose, and is put back.', [`#/exercises/${run.exercise}`, 'Watch']);
   return found.sort((a, b) => (a.tone === 'bad' ? 0 : 1) - (b.tone === 'bad' ? 0 : 1));
 }
 
@@ -87,7 +89,7 @@ export function notices(place, found, page) {
   }
   const overview = page?.path === '';
   rows.show(overview ? found : found.filter((a) => a.key === 'connection' || a.key.startsWith('source/')));
-  const rest = overview ? [] : found.filter((a) => a.key !== 'connection' && !a.key.startsWith('source/') && !(page?.path === 'parked' && a.key.startsWith('parked/')));
+  const rest = overview ? [] : found.filter((a) => a.key !== 'connection' && !a.key.startsWith('source/') && !(page?.path === 'parked' && a.key.startsWith('parked/')) && !(page?.path === 'exercises' && a.key === 'exercise'));
   strip.hidden = rest.length === 0;
   if (rest.length) {
     attribute(strip, 'class', `alarm-strip ${rest[0].tone}`);

@@ -16,6 +16,7 @@ import './pages/overview.js';
 import './pages/transfers.js';
 import './pages/accounts.js';
 import './pages/parked.js';
+import './pages/exercises.js';
 import './pages/policy.js';
 
 const main = document.getElementById('main');

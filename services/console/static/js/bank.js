@@ -86,3 +86,9 @@ export const statuses = [...openStatuses, 'COMPLETED', 'REJECTED', 'REFUNDED'];
 export function summary() { return known('summary') ? part('summary', 'summary') : undefined; }
 
 export function accounts() { return list('accounts'); }
+
+// runOver says whether nothing more comes of a run in a state.
+export function runOver(state) { return !['running', 'looking', 'stopping'].includes(state); }
+
+// goingRun is the run of an exercise that goes on, whoever has ordered it.
+export function goingRun() { return list('exercises').find((r) => !runOver(r.state)); }

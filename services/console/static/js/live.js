@@ -3,7 +3,7 @@
 
 const topics = new Map();
 const listeners = new Set();
-const everywhere = ['queues', 'metrics:account', 'metrics:transfer', 'ledger'];
+const everywhere = ['queues', 'metrics:account', 'metrics:transfer', 'ledger', 'exercises'];
 const silentAfter = 13000; // a beat comes at least every 5 s
 const hiddenFor = 10000;
 

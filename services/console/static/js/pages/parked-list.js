@@ -9,6 +9,7 @@ import { discardDialog, replayDialog } from './parked-run.js';
 
 const groupings = { reason: 'Reason', class: 'Class', type: 'Type' };
 const nothingOf = { reason: 'no reason given', class: 'no class', type: 'no type' };
+const firstRows = 50;
 const picked = { queue: '', by: 'reason', value: null }; // stays when one comes back from a message
 
 export function parkedList(place) {
@@ -39,7 +40,10 @@ export function parkedList(place) {
       groups.show([{ value: all, label: 'All', count: inQueue.length }, ...[...counts].sort((a, b) => b[1] - a[1])
         .map(([value, count]) => ({ value, label: label(picked.by, value), count }))], picked.value === null ? all : picked.value);
       const meant = chosen();
-      rows.show(meant);
+      // What fills the screen comes first: a thousand rows at once would take longer than people wait for the first of them.
+      const screen = rows.known.size === 0 && meant.length > firstRows;
+      rows.show(screen ? meant.slice(0, firstRows) : meant);
+      if (screen) requestAnimationFrame(() => setTimeout(page.update));
       const told = services.every((name) => known('parked:' + name));
       box.hidden = false;
       for (const element of [table, end, groups.element, by.element.parentNode]) element.hidden = inQueue.length === 0;
