@@ -45,7 +45,12 @@ type Question struct {
 	Wrong     []string `json:"wrong"`
 	Code      []Code   `json:"code"`
 	Exercises []int    `json:"exercises"` // their numbers
+
+	sections map[string]string
 }
+
+// Section is the Markdown under one of the headings.
+func (q Question) Section(name string) string { return q.sections[name] }
 
 // Code is where the proof of an answer stands.
 type Code struct {
@@ -111,6 +116,7 @@ func parse(text string) (Question, error) {
 	if len(sections) != len(Sections()) {
 		return q, fmt.Errorf("question %d has %d sections of %q", q.Number, len(sections), Sections())
 	}
+	q.sections = sections
 	q.Short, q.Long = sections[Short], sections[Long]
 	q.FollowUps, q.Wrong = items(sections[Further]), items(sections[Wrong])
 	for _, l := range link.FindAllStringSubmatch(sections[Proof], -1) {
