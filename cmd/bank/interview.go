@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mattn/go-isatty"
 
@@ -99,23 +100,23 @@ func listQuestions(out *output, questions []interview.Question) error {
 
 // interviewer asks, and waits for the Enter key where somebody is there to press it.
 type interviewer struct {
-	out   *output
-	lines <-chan struct{} // a key was pressed; closed at the end of the input; nil: nobody is there
+	out     *output
+	pressed <-chan struct{} // a key was pressed; closed at the end of the input; nil: nobody is there
 }
 
 // listen reads lines from the terminal. The goroutine ends with the program: a read of a terminal cannot be interrupted.
 func (i *interviewer) listen(ctx context.Context, keys io.Reader) {
-	lines := make(chan struct{})
-	i.lines = lines
+	pressed := make(chan struct{})
+	i.pressed = pressed
 	go func() {
-		defer close(lines)
+		defer close(pressed)
 		reader := bufio.NewReader(keys)
 		for {
 			if _, err := reader.ReadString('\n'); err != nil {
 				return
 			}
 			select {
-			case lines <- struct{}{}:
+			case pressed <- struct{}{}:
 			case <-ctx.Done():
 				return
 			}
@@ -132,11 +133,11 @@ func (i *interviewer) ask(ctx context.Context, q interview.Question, n, of int) 
 	if !i.wait(ctx, "Say your answer aloud. Enter: in thirty seconds") {
 		return false
 	}
-	fmt.Fprintf(i.out, "\n%s\n", interview.Plain(q.Short))
+	fmt.Fprintf(i.out, "\n%s\n", lines(q.Short, ""))
 	if !i.wait(ctx, "Enter: in three minutes") {
 		return false
 	}
-	fmt.Fprintf(i.out, "\n%s\n", interview.Plain(q.Long))
+	fmt.Fprintf(i.out, "\n%s\n", lines(q.Long, ""))
 	i.list("They will ask", q.FollowUps)
 	i.list("Wrong answers, and why", q.Wrong)
 	var proof []string
@@ -153,18 +154,41 @@ func (i *interviewer) ask(ctx context.Context, q interview.Question, n, of int) 
 func (i *interviewer) list(title string, items []string) {
 	fmt.Fprintf(i.out, "\n%s\n", i.out.strong(title))
 	for _, item := range items {
-		fmt.Fprintf(i.out, "- %s\n", strings.ReplaceAll(interview.Plain(item), "\n", "\n  "))
+		fmt.Fprintf(i.out, "- %s\n", lines(item, "  "))
 	}
 }
 
+// lineWidth is what reads well, and fits most terminals.
+const lineWidth = 96
+
+// lines is a text as it is read in a terminal: its paragraphs in lines of one width, those behind a first one indented.
+func lines(text, indent string) string {
+	var paragraphs []string
+	for paragraph := range strings.SplitSeq(interview.Plain(text), "\n\n") {
+		var full []string
+		line := ""
+		for word := range strings.FieldsSeq(paragraph) {
+			if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > lineWidth {
+				full, line = append(full, line), ""
+			}
+			if line != "" {
+				line += " "
+			}
+			line += word
+		}
+		paragraphs = append(paragraphs, strings.Join(append(full, line), "\n"+indent))
+	}
+	return strings.Join(paragraphs, "\n\n"+indent)
+}
+
 func (i *interviewer) wait(ctx context.Context, why string) bool {
-	if i.lines == nil {
+	if i.pressed == nil {
 		return ctx.Err() == nil
 	}
 	fmt.Fprintf(i.out, "\n%s ", i.out.faint(why))
 	select {
-	case _, pressed := <-i.lines:
-		return pressed
+	case _, open := <-i.pressed:
+		return open
 	case <-ctx.Done():
 		fmt.Fprintln(i.out)
 		return false

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"example.com/banking/docs/interview"
 )
@@ -27,6 +28,11 @@ func TestInterviewPrints(t *testing.T) {
 	for _, want := range []string{"1 of 6", "6 of 6", "How do you test a saga?", "They will ask", "Wrong answers", "bank exercise run", "--seed 7"} {
 		if !strings.Contains(first, want) {
 			t.Errorf("%q is not in\n%s", want, first)
+		}
+	}
+	for line := range strings.Lines(first) {
+		if n := utf8.RuneCountInString(line); n > lineWidth+4 && !strings.HasPrefix(line, "- ") {
+			t.Errorf("a line of %d characters: %s", n, line)
 		}
 	}
 	if strings.Contains(first, "](") || strings.Contains(first, "`") {
@@ -66,8 +72,8 @@ func TestInterviewWaitsForKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := questions[0]
-	long, _, _ := strings.Cut(interview.Plain(q.Long), "\n")
-	short, _, _ := strings.Cut(interview.Plain(q.Short), "\n")
+	long, _, _ := strings.Cut(lines(q.Long, ""), "\n")
+	short, _, _ := strings.Cut(lines(q.Short, ""), "\n")
 	for keys, want := range map[string]struct{ short, long, next bool }{
 		"":       {},
 		"\n":     {short: true},
