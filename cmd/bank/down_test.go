@@ -39,7 +39,7 @@ func TestDownTellsNobodyButTheBankToStop(t *testing.T) {
 			}
 			down := make(chan error, 1)
 			go func() {
-				down <- (&downCommand{}).Run(t.Context(), &terminal{out: lines(said), dir: dir})
+				down <- (&downCommand{}).Run(t.Context(), &terminal{out: printed(said), dir: dir})
 			}()
 			if got := next(t, said); !strings.Contains(got, "just being started or stopped") {
 				t.Errorf("while another holds the lock, down said %q", got)
@@ -87,7 +87,7 @@ func TestDownStopsTheProcessThatSignedTheLock(t *testing.T) {
 	}
 	down := make(chan error, 1)
 	go func() {
-		down <- (&downCommand{}).Run(t.Context(), &terminal{out: lines(said), dir: dir})
+		down <- (&downCommand{}).Run(t.Context(), &terminal{out: printed(said), dir: dir})
 	}()
 	if got, want := next(t, said), fmt.Sprintf("(process %d)", bank.Pid); !strings.Contains(got, want) {
 		t.Errorf("down said %q, want %s", got, want)
@@ -149,10 +149,10 @@ func sleeper(t *testing.T) (*os.Process, <-chan error) {
 	return cmd.Process, ended
 }
 
-// lines sends on what is printed, each call as one.
-type lines chan<- string
+// printed sends on what is printed, each call as one.
+type printed chan<- string
 
-func (l lines) Write(p []byte) (int, error) {
+func (l printed) Write(p []byte) (int, error) {
 	l <- string(p)
 	return len(p), nil
 }
