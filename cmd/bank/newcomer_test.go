@@ -55,9 +55,12 @@ func TestParkedTellsOfValuesThatNothingHas(t *testing.T) {
 		hint string
 	}{
 		{[]string{"list", "--reason", "MAX_ATTEMPT"}, "--reason MAX_ATTEMPT is none that we know; there are VALIDATION, INVARIANT, NOT_FOUND_AGED, MAX_ATTEMPTS, "},
-		{[]string{"replay", "--class", "timeout"}, "--class timeout is none that we know; there are VALIDATION, "},
+		{[]string{"list", "--reason", "reject"}, ", DELIVERY_LIMIT, REJECTED\n"},
+		{[]string{"replay", "--class", "timeouts"}, "--class timeouts is none that we know; there are VALIDATION, "},
 		{[]string{"list", "--type", "Debited"}, "--type Debited is none that we know; there are Transfers.Transfer.Requested, "},
 		{[]string{"list", "--reason", "MAX_AGE", "--class", "UNKNOWN", "--type", "Accounts.Account.Debited"}, ""},
+		{[]string{"list", "--reason", "REJECTED"}, ""},
+		{[]string{"list", "--reason", "rejected", "--class", "timeout"}, ""}, // which the services take as well
 	} {
 		code, out, complaints := newParkedServices(t, empty, empty).bank(t, c.args...)
 		if code != 0 || !strings.Contains(out, "nothing in quarantine matches") || c.hint == "" && complaints != "" || !strings.Contains(complaints, c.hint) {

@@ -17,15 +17,16 @@ func (f *parkedFilter) hint(term *terminal) {
 		classes = append(classes, string(class))
 	}
 	for _, given := range []struct {
-		flag  string
-		value filled
-		known []string
+		flag     string
+		value    filled
+		compared func(string) string // as the services do
+		known    []string
 	}{
-		{"reason", f.Reason, retry.Reasons()},
-		{"class", f.Class, classes},
-		{"type", f.Type, contract.MessageTypes()},
+		{"reason", f.Reason, strings.ToUpper, retry.Reasons()},
+		{"class", f.Class, strings.ToUpper, classes},
+		{"type", f.Type, strings.Clone, contract.MessageTypes()},
 	} {
-		if given.value == "" || slices.Contains(given.known, string(given.value)) {
+		if given.value == "" || slices.Contains(given.known, given.compared(string(given.value))) {
 			continue
 		}
 		_, _ = fmt.Fprintf(term.err, "bank: --%s %s is none that we know; there are %s\n", given.flag, foreign(string(given.value)), strings.Join(given.known, ", "))

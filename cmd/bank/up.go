@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"example.com/banking/internal/supervise"
@@ -88,21 +87,23 @@ func openBank(ctx context.Context, term *terminal) (*bank, error) {
 		}
 	}
 	path := filepath.Join(term.dir, lockFile)
-	lock, err := supervise.TryLock(path)
+	lock, err := takeFolder(ctx, path)
 	if errors.Is(err, supervise.ErrLocked) {
-		pid, _ := os.ReadFile(path) // only for the message
-		return nil, fmt.Errorf("a bank is already running in %s (process %s): stop it first, with Ctrl-C where it runs or with 'bank down' (make down), "+
-			"or give this one a folder of its own with --dir (BANK_DIR=… make demo)",
-			term.dir, strings.TrimSpace(string(pid)))
+		if p, running := holder(path); running {
+			return nil, fmt.Errorf("a bank is already running in %s (process %d): stop it first, with Ctrl-C where it runs or with 'bank down' (make down), "+
+				"or give this one a folder of its own with --dir (BANK_DIR=… make demo)", term.dir, p.Pid)
+		}
+		return nil, fmt.Errorf("a bank is just being started or stopped in %s: try again when that is done; 'bank down' waits for it", term.dir)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := lock.Write(fmt.Sprintf("%d\n", os.Getpid())); err != nil {
-		return nil, errors.Join(err, lock.Unlock())
+	if err := sign(lock); err != nil {
+		return nil, errors.Join(err, leave(lock))
 	}
+	context.AfterFunc(ctx, func() { _ = lock.Write("") }) // who stops must not be told to again: that would end it at once
 	if _, err := awaitOrphans(ctx, term); err != nil {
-		return nil, errors.Join(err, lock.Unlock())
+		return nil, errors.Join(err, leave(lock))
 	}
 	b := &bank{term: term, lock: lock, environment: inherited(os.Environ())}
 	term.printf("starting PostgreSQL and RabbitMQ in %s\n", filepath.Join(term.dir, "servers"))
@@ -110,7 +111,7 @@ func openBank(ctx context.Context, term *terminal) (*bank, error) {
 	defer cancel()
 	b.servers, err = servers.Start(ctx, servers.Config{Dir: filepath.Join(term.dir, "servers"), Log: indented{term.out}})
 	if err != nil {
-		return nil, errors.Join(err, lock.Unlock())
+		return nil, errors.Join(err, leave(lock))
 	}
 	return b, nil
 }
@@ -158,6 +159,7 @@ func (b *bank) start(ctx context.Context) error {
 
 // close stops everything, the services before the servers: see servers.Run.
 func (b *bank) close() {
+	_ = b.lock.Write("") // nobody needs to stop it now, see holder
 	if b.orders != nil {
 		_ = b.orders.Close() // its server has done so, if there was one
 	}
@@ -168,7 +170,7 @@ func (b *bank) close() {
 	if err := b.servers.Stop(); err != nil {
 		_, _ = fmt.Fprintln(b.term.err, "bank:", err)
 	}
-	if err := b.lock.Unlock(); err != nil {
+	if err := leave(b.lock); err != nil {
 		_, _ = fmt.Fprintln(b.term.err, "bank:", err)
 	}
 }
@@ -222,59 +224,4 @@ Try, in another terminal:
 	} else {
 		b.term.printf("\nCtrl-C stops all of it; the data stays.\n")
 	}
-}
-
-// downTimeout covers the services' SHUTDOWN_GRACE and the servers' orderly stop.
-const downTimeout = 90 * time.Second
-
-type downCommand struct{}
-
-func (*downCommand) Run(ctx context.Context, term *terminal) error {
-	path := filepath.Join(term.dir, lockFile)
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		term.printf("no bank is running in %s\n", term.dir)
-		return nil
-	}
-	lock, err := supervise.TryLock(path)
-	if err == nil {
-		killed, err := awaitOrphans(ctx, term)
-		switch {
-		case err != nil:
-		case killed:
-			err = os.Remove(endpointsFile(term.dir)) // which the killed one could not
-			if errors.Is(err, os.ErrNotExist) {
-				err = nil
-			}
-			term.printf("stopped; the data stays\n")
-		default:
-			term.printf("no bank is running in %s\n", term.dir)
-		}
-		return errors.Join(err, lock.Unlock())
-	}
-	if !errors.Is(err, supervise.ErrLocked) {
-		return err
-	}
-	// Whoever holds the lock has written its process id, so that this cannot hit another process.
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("find the running bank: %w", err)
-	}
-	var pid int
-	if _, err := fmt.Sscan(string(content), &pid); err != nil {
-		return fmt.Errorf("find the running bank: %s: %w", path, err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		return fmt.Errorf("stop process %d: %w", pid, err)
-	}
-	term.printf("stopping the bank in %s (process %d)\n", term.dir, pid)
-	ctx, cancel := context.WithTimeout(ctx, downTimeout)
-	defer cancel()
-	if lock, err = supervise.LockExclusive(ctx, path); err != nil {
-		return fmt.Errorf("the bank has not stopped: %w", err)
-	}
-	if _, err := awaitOrphans(ctx, term); err != nil { // it was killed meanwhile
-		return errors.Join(err, lock.Unlock())
-	}
-	term.printf("stopped; the data stays\n")
-	return lock.Unlock()
 }

@@ -55,6 +55,8 @@ type Report struct {
 	Checks []Check   `json:"checks"`
 	Counts Counts    `json:"counts"`
 	Unread error     `json:"-"` // why a quarantine could not be read as a whole
+	// UnreadText is the same for those who read JSON.
+	UnreadText string `json:"unread,omitzero"`
 }
 
 // Tally counts the checks by verdict.
@@ -82,5 +84,8 @@ func (r *Report) finish() {
 	r.OK = true
 	for _, check := range r.Checks {
 		r.OK = r.OK && check.Verdict != Broken
+	}
+	if r.Unread != nil {
+		r.UnreadText = r.Unread.Error()
 	}
 }

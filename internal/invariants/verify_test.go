@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json"
 )
 
 // shelves are quarantines; what is no message is why the rest cannot be read.
@@ -51,5 +53,21 @@ func TestAQuarantineThatCannotBeReadLeavesTheOthersToBeJudged(t *testing.T) {
 		if c.unread && !errors.Is(report.Unread, occupied) || waiting["t"] != (strings.Contains(name, "explain") || c.unread) {
 			t.Errorf("%s: unread %v, waiting %v", name, report.Unread, waiting)
 		}
+	}
+}
+
+// Programs read the report as JSON, and must be told as well why a check was not judged.
+func TestTheReportSaysWhatCouldNotBeRead(t *testing.T) {
+	t.Parallel()
+	report := Report{Unread: errors.New("somebody is at it")}
+	report.finish()
+	text, err := json.Marshal(report)
+	if err != nil || !strings.Contains(string(text), `"unread":"somebody is at it"`) {
+		t.Errorf("%s, %v", text, err)
+	}
+	whole := Report{}
+	whole.finish()
+	if text, err = json.Marshal(whole); err != nil || strings.Contains(string(text), "unread") {
+		t.Errorf("with nothing unread: %s, %v", text, err)
 	}
 }

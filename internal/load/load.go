@@ -123,10 +123,12 @@ type generator struct {
 
 func (g *generator) run(ctx context.Context) Report {
 	over := make(chan struct{})
+	asking, enough := context.WithCancel(ctx) // for ends that were missed: neither an interruption nor the end waits for those answers
+	defer enough()
 	var side sync.WaitGroup
 	side.Go(func() { g.listen(over) })
 	side.Go(func() { g.report(over) })
-	side.Go(func() { g.catchUp(over) })
+	side.Go(func() { g.catchUp(asking) })
 
 	began := time.Now()
 	var requests sync.WaitGroup
@@ -156,6 +158,7 @@ func (g *generator) run(ctx context.Context) Report {
 		cancel()
 	}
 	close(over)
+	enough()
 	side.Wait()
 	r := g.books.report()
 	r.Sending = sending
@@ -200,23 +203,29 @@ func (g *generator) listen(over <-chan struct{}) {
 	}
 }
 
-// catchUp asks for the transfers whose end may have been missed while no news came.
-func (g *generator) catchUp(over <-chan struct{}) {
+// catchUp asks for the transfers whose end may have been missed while no news came, until ctx ends.
+func (g *generator) catchUp(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-		case <-over:
+		case <-ctx.Done():
 			return
 		}
 		var asking sync.WaitGroup
 		slots := make(chan struct{}, 8) // beside the load, not a load of its own
 		for _, id := range g.books.unheard(2000) {
-			slots <- struct{}{}
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+			}
+			if ctx.Err() != nil { // also where a slot was free as well
+				break
+			}
 			asking.Go(func() {
 				defer func() { <-slots }()
-				if status := g.status(id); slices.Contains([]string{"COMPLETED", "REJECTED", "REFUNDED"}, status) {
+				if status := g.status(ctx, id); slices.Contains([]string{"COMPLETED", "REJECTED", "REFUNDED"}, status) {
 					g.books.found(id, status)
 				}
 			})
@@ -226,8 +235,12 @@ func (g *generator) catchUp(over <-chan struct{}) {
 }
 
 // status asks for the status of a transfer; "" when there is no answer, which the next time may bring.
-func (g *generator) status(id string) string {
-	response, err := g.client.Get(strings.TrimSuffix(g.URL, "/") + "/transfers/" + id)
+func (g *generator) status(ctx context.Context, id string) string {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(g.URL, "/")+"/transfers/"+id, nil)
+	if err != nil {
+		return ""
+	}
+	response, err := g.client.Do(request)
 	if err != nil {
 		return ""
 	}

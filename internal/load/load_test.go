@@ -345,3 +345,52 @@ func TestNewsThatWereMissedAreAskedFor(t *testing.T) {
 		t.Errorf("said were %d things, over %d more connections", len(said), len(conns))
 	}
 }
+
+// A service that does not answer must not keep the load: neither when it is interrupted, nor when there is nothing left to wait for.
+func TestNobodyWaitsForAnswersAboutMissedNews(t *testing.T) {
+	t.Parallel()
+	const n = 20
+	for name, enough := range map[string]func(ended chan<- load.Ended, interrupt func()){
+		"interrupted": func(_ chan<- load.Ended, interrupt func()) { interrupt() },
+		"all have ended": func(ended chan<- load.Ended, _ func()) {
+			for id := range n {
+				ended <- load.Ended{ID: strconv.Itoa(id + 1), Status: "COMPLETED", At: time.Now()}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			ended, over := make(chan load.Ended), make(chan struct{})
+			var accepted, asked atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case r.Method != http.MethodGet:
+					i := int(accepted.Add(1))
+					accept(w, i)
+					if i == n {
+						go func() { // once the books have them: what was due before is asked for
+							ended <- load.Ended{Signal: load.Lost, At: time.Now()}
+							ended <- load.Ended{Signal: load.Back, At: time.Now()}
+						}()
+					}
+					return
+				case asked.Add(1) == 8: // as many as ask at once; the others wait for them
+					go enough(ended, interrupt)
+				}
+				select {
+				case <-r.Context().Done():
+				case <-over:
+				}
+			}))
+			t.Cleanup(server.Close)
+			t.Cleanup(func() { close(over) })
+			r, err := load.Run(ctx, load.Config{URL: server.URL, Accounts: accounts, Currency: "EUR", Rate: 1000, Duration: n * time.Millisecond,
+				Ended: ended, Drain: time.Hour, Timeout: time.Hour})
+			if err != nil || r.Accepted != n || r.Asked != 0 || asked.Load() != 8 {
+				t.Errorf("%+v, %v; %d were asked for", r, err, asked.Load())
+			}
+		})
+	}
+}

@@ -17,6 +17,7 @@ type delivery struct {
 	msg         Message
 	past        history
 	seen        bool      // the headers have been read
+	badHeaders  error     // why they alone make it one that can never be handled
 	decoded     bool      // and the body
 	wrong       error     // why it can never be handled
 	attempt     int       // this execution, counted from 1
@@ -65,10 +66,27 @@ func (d *delivery) readHeaders(queue string) bool {
 	}
 	d.seen = true
 	d.past = readHistory(&d.Delivery, queue)
+	d.judgeHeaders()
 	d.attempt = int(d.past.spent) + 1
 	d.firstFailed = d.past.firstFailed
 	d.msg.Queue = queue
 	return true
+}
+
+// judgeHeaders finds headers with which a message is never handled, and never rejected either, whatever becomes of it before that: the
+// broker would add to them, or come upon what cannot be read.
+func (d *delivery) judgeHeaders() {
+	names, unreadable := d.Headers[HeaderUnreadable]
+	switch size := headersSize(d.Headers); {
+	case unreadable:
+		d.badHeaders = retry.Errorf(retry.Validation, "headers that cannot be read, for they are nested deeper than %d, hold more than %d entries, "+
+			"exceed a frame or are of an unknown type: %v", maxNesting, maxEntries, names)
+	case size > maxHeaders:
+		d.badHeaders = retry.Errorf(retry.Validation, "the headers have %d bytes, more than %d", size, maxHeaders)
+	default:
+		return
+	}
+	d.past.rejectable = false
 }
 
 // believe lets count what a client says of the attempts spent, as long as one is left of maxAttempts.
@@ -103,15 +121,8 @@ func (d *delivery) prepare(queue string) {
 		Headers:     d.Headers,
 		TraceParent: traceParent(d.Headers),
 	}
-	names, unreadable := d.Headers[HeaderUnreadable]
-	switch size := headersSize(d.Headers); {
-	case unreadable:
-		d.wrong = retry.Errorf(retry.Validation, "headers that cannot be read, for they are nested deeper than %d, hold more than %d entries, "+
-			"exceed a frame or are of an unknown type: %v", maxNesting, maxEntries, names)
-		d.past.rejectable = false
-	case size > maxHeaders:
-		d.wrong = retry.Errorf(retry.Validation, "the headers have %d bytes, more than %d", size, maxHeaders)
-		d.past.rejectable = false
+	if d.badHeaders != nil {
+		d.wrong = d.badHeaders
 	}
 }
 

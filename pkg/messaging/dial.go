@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -24,12 +26,12 @@ func (s *Session) Dial(ctx context.Context, purpose string, wrap ...func(net.Con
 		return nil, s.urlError
 	}
 	var failures []error
-	for _, uri := range s.uris {
-		conn, err := s.dialPlain(ctx, uri, purpose, wrap)
+	for _, b := range s.brokers {
+		conn, err := s.dialPlain(ctx, b, purpose, wrap)
 		if err == nil {
 			return conn, nil
 		}
-		failures = append(failures, fmt.Errorf("%s: %w", address(uri), err))
+		failures = append(failures, fmt.Errorf("%s: %w", b.address(), err))
 		if ctx.Err() != nil {
 			break
 		}
@@ -37,11 +39,11 @@ func (s *Session) Dial(ctx context.Context, purpose string, wrap ...func(net.Con
 	return nil, fmt.Errorf("connect to %s: %w", purpose, errors.Join(failures...))
 }
 
-func (s *Session) dialPlain(ctx context.Context, uri amqp.URI, purpose string, wrap []func(net.Conn) net.Conn) (*amqp.Connection, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.ConnectTimeout)
+func (s *Session) dialPlain(ctx context.Context, b broker, purpose string, wrap []func(net.Conn) net.Conn) (*amqp.Connection, error) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(b.connectTimeout(), s.ConnectTimeout))
 	defer cancel()
 	stop := func() bool { return true }
-	conn, err := s.handshake(ctx, uri, purpose, func(conn net.Conn) net.Conn {
+	conn, err := s.handshake(ctx, b, purpose, func(conn net.Conn) net.Conn {
 		raw := conn
 		stop = context.AfterFunc(ctx, func() { _ = raw.Close() }) // a handshake that hangs ends with the context
 		for _, f := range wrap {
@@ -58,22 +60,23 @@ func (s *Session) dialPlain(ctx context.Context, uri amqp.URI, purpose string, w
 
 // handshake opens a connection to one broker: below it the network, then what wrap puts there, then TLS for amqps, then the guard,
 // which has to see what the library sees. So the library is told an URL without TLS.
-func (s *Session) handshake(ctx context.Context, uri amqp.URI, purpose string, wrap func(net.Conn) net.Conn) (*amqp.Connection, error) {
+func (s *Session) handshake(ctx context.Context, b broker, purpose string, wrap func(net.Conn) net.Conn) (*amqp.Connection, error) {
 	properties := amqp.NewConnectionProperties()
 	properties.SetClientConnectionName(s.Name + " " + purpose)
 	var g *guard
 	config := amqp.Config{Heartbeat: s.Heartbeat, Properties: properties}
+	timeout := cmp.Or(b.connectTimeout(), s.ConnectTimeout)
 	config.Dial = func(network, addr string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, s.ConnectTimeout)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
 		conn = wrap(conn)
-		err = conn.SetDeadline(time.Now().Add(s.ConnectTimeout)) // cleared by the library after the handshake
-		if err == nil && uri.Scheme == "amqps" {
-			conn, err = encrypt(ctx, conn, uri)
+		err = conn.SetDeadline(time.Now().Add(timeout)) // cleared by the library after the handshake
+		if err == nil && b.Scheme == "amqps" {
+			conn, err = encrypt(ctx, conn, b.URI)
 		}
 		if err != nil {
 			_ = conn.Close()
@@ -82,9 +85,7 @@ func (s *Session) handshake(ctx context.Context, uri amqp.URI, purpose string, w
 		g = &guard{Conn: conn}
 		return g, nil
 	}
-	plain := uri
-	plain.Scheme, plain.CACertFile, plain.CertFile, plain.KeyFile, plain.ServerName = "amqp", "", "", "", ""
-	conn, err := amqp.DialConfig(plain.String(), config)
+	conn, err := amqp.DialConfig(b.plain(), config)
 	if err == nil {
 		g.frameMax.Store(int64(conn.Config.FrameSize)) // messages come only over channels, and those are yet to be opened
 	}
@@ -114,4 +115,48 @@ func encrypt(ctx context.Context, conn net.Conn, uri amqp.URI) (net.Conn, error)
 	}
 	encrypted := tls.Client(conn, config)
 	return encrypted, encrypted.HandshakeContext(ctx)
+}
+
+// broker is one of the session's URLs.
+type broker struct {
+	amqp.URI
+	settings url.Values // what the library is to read of the URL's parameters
+}
+
+func parseBroker(text string) (broker, error) {
+	uri, err := amqp.ParseURI(text)
+	if err != nil {
+		return broker{}, err
+	}
+	whole, err := url.Parse(text)
+	if err != nil {
+		return broker{}, err
+	}
+	b := broker{URI: uri, settings: url.Values{}}
+	for name, values := range whole.Query() {
+		switch name {
+		case "auth_mechanism", "heartbeat", "channel_max":
+			b.settings[name] = values
+		}
+	}
+	return b, nil
+}
+
+// connectTimeout is how long one attempt to connect may take by the URL, 0 when it does not say.
+func (b broker) connectTimeout() time.Duration {
+	return time.Duration(b.ConnectionTimeout) * time.Millisecond
+}
+
+func (b broker) address() string {
+	return fmt.Sprintf("%s:%d/%s", b.Host, b.Port, strings.TrimPrefix(b.Vhost, "/"))
+}
+
+// plain is the URL without TLS. The library writes of a URI only some of its parameters, so the others are added.
+func (b broker) plain() string {
+	uri := b.URI
+	uri.Scheme, uri.CACertFile, uri.CertFile, uri.KeyFile, uri.ServerName = "amqp", "", "", "", ""
+	if len(b.settings) == 0 {
+		return uri.String()
+	}
+	return uri.String() + "?" + b.settings.Encode()
 }

@@ -172,7 +172,7 @@ func FuzzReadDeaths(f *testing.F) {
 		for _, d := range []*amqp.Delivery{{Exchange: "events", RoutingKey: "key", Headers: headers}, returned(headers)} {
 			h = readHistory(d, mainQueue)
 			if n, ok := integer(headers[headerAttempts]); ok && n >= 0 && n <= mostSpent {
-				if h.spent != n || h.hearsay != 0 || h.rejectable {
+				if lappedAsCopy(d, mainQueue) && (h.spent != n || h.hearsay != 0) || !lappedAsCopy(d, mainQueue) && h.hearsay != n || h.rejectable {
 					t.Fatalf("our own header says %d: %+v", n, h)
 				}
 			} else if told := uint64(h.spent + h.hearsay); told > mostSpent || told != 0 && told != own || h.spent > 0 && h.hearsay > 0 {

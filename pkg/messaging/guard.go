@@ -12,7 +12,8 @@ import (
 // The library gives the whole connection up over headers that it cannot read. The broker then hands the same message to the
 // next connection, so one message of a stranger's would stop a service. The guard takes out of such headers what cannot be
 // read and names it in HeaderUnreadable, and the message can be judged like any other: its body has frames of its own, and
-// settling it names the delivery. All else passes as it came, without a copy but of the piece of a frame that two reads part.
+// settling it names the delivery. A header of that name which a client has sent is taken out as well, so that ours can be
+// believed. All else passes as it came, without a copy but of the piece of a frame that two reads part.
 type guard struct {
 	net.Conn
 	frameMax atomic.Int64 // the largest frame that the library takes, in bytes; 0 until it has been negotiated
@@ -158,8 +159,9 @@ func (g *guard) judge(b []byte) (pass, need int) {
 // frameSize is how long the frame is that b begins with.
 func frameSize(b []byte) int { return int(binary.BigEndian.Uint32(b[3:])) + frameOverhead }
 
-// readable says whether the library reads a header frame, or cannot be helped: what is wrong is not in the headers.
+// readable says whether the library reads a header frame, and may: nothing in it passes for ours. Or it cannot be helped: what is wrong
+// is not in the headers.
 func (g *guard) readable(frame []byte) bool {
 	from, to := headersOf(frame)
-	return from == 0 || len(frame) <= g.largest() && readableTable(frame[from:to], 0)
+	return from == 0 || len(frame) <= g.largest() && readableTable(frame[from:to], 0) && !forged(frame[from:to])
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -81,6 +82,34 @@ func TestGuardTakesOutWhatTheLibraryCannotRead(t *testing.T) {
 	d, err = l.get(headerFrame(wide(maxEntries + 5)))
 	if err != nil || len(d.Headers) != maxEntries || len(text(d.Headers, HeaderUnreadable)) != 6*3+5*2 {
 		t.Errorf("got %d headers without %q, error %v", len(d.Headers), d.Headers[HeaderUnreadable], err)
+	}
+}
+
+// A client's own header of that name says nothing: the message is as good as without it.
+func TestGuardTakesOutAForgedMark(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t, guarded)
+	mark := header(HeaderUnreadable, sized('S', []byte("all of them"))...)
+	number := header(HeaderUnreadable, 'I', 0, 0, 0, 7)
+	inside := amqp.Table{HeaderUnreadable: "all of them"} // of another table it is a field like any other
+	for name, c := range map[string]struct {
+		table []byte
+		want  amqp.Table
+	}{
+		"alone":       {mark, amqp.Table{}},
+		"of any type": {number, amqp.Table{}},
+		"twice":       {slices.Concat(mark, header("a", 't', 1), number), amqp.Table{"a": true}},
+		"at the end":  {slices.Concat(header("a", 't', 1), header("b", 'V'), mark), amqp.Table{"a": true, "b": nil}},
+		"inside":      {header("a", sized('F', mark)...), amqp.Table{"a": inside}},
+	} {
+		d, err := l.get(headerFrame(c.table))
+		if err != nil || len(d.Headers)+len(c.want) > 0 && !reflect.DeepEqual(d.Headers, c.want) || d.MessageId != "id" || string(d.Body) != scriptedBody {
+			t.Errorf("%s: got %+v, error %v", name, d, err)
+		}
+	}
+	d, err := l.get(headerFrame(slices.Concat(mark, wide(maxEntries-1)))) // as many as the library reads
+	if _, touched := d.Headers[HeaderUnreadable]; err != nil || touched || len(d.Headers) != maxEntries-1 {
+		t.Errorf("got %d headers, %v, error %v", len(d.Headers), d.Headers[HeaderUnreadable], err)
 	}
 }
 

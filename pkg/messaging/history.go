@@ -9,7 +9,7 @@ import (
 // history is what a delivery tells about its past in one queue.
 type history struct {
 	spent       int64     // executions before this one
-	hearsay     int64     // executions that an x-death tells of which some client sent; believe says whether they count
+	hearsay     int64     // executions that a client's headers tell of; believe says whether they count
 	firstFailed time.Time // zero when it never failed, or does not say
 	firstDeath  time.Time // zero when it never died
 	origin      origin    // as far as the headers say
@@ -25,7 +25,12 @@ const mostSpent = 100
 // readHistory reads the past of a delivery taken from queue.
 //
 // Anybody can send death headers, so they are believed only when they are the broker's own: it names the first death in headers
-// that it does not set beside an x-death which a client sent, and it hands the message back through the default exchange.
+// that it does not set beside an x-death which a client sent, and it hands the message back through the default exchange. So does
+// what comes back with our own header of attempts, and beside that stands where the message was first published to.
+//
+// All of that can be forged by who may publish to the queue itself, past the exchange, and knows what we and the broker write. Even
+// so a message is executed once before it is given up: what is believed decides only whether a failure was its last one, and
+// is told in HeaderAttempts as it was read.
 //
 // Rejecting is safe for a message without any death header, and for one whose only past is this queue's own lap: the broker
 // then keeps x-first-death-reason at "rejected", by which the retry exchange tells a lap from the rest. With death headers
@@ -45,7 +50,7 @@ func readHistory(d *amqp.Delivery, queue string) history {
 			h.readDeaths(d, deaths, queue)
 		}
 	}
-	h.readOwn(d.Headers)
+	h.readOwn(d, queue)
 	return h
 }
 
@@ -89,7 +94,7 @@ func (h *history) readDeaths(d *amqp.Delivery, deaths []Death, queue string) {
 	}
 }
 
-// believe counts the attempts that a client's x-death tells of, for a tool that moves messages may have copied it. They can make
+// believe counts the attempts that a client's headers tell of, for a tool that moves messages may have copied them. They can make
 // a message's last attempt come sooner, but never take it away: nothing is given up for what somebody wrote.
 func (h *history) believe(maxAttempts int) {
 	if h.hearsay < int64(maxAttempts) {
@@ -99,15 +104,19 @@ func (h *history) believe(maxAttempts int) {
 }
 
 // readOwn reads the headers that we write when we republish. They win over x-death, which the broker started anew.
-func (h *history) readOwn(headers amqp.Table) {
+func (h *history) readOwn(d *amqp.Delivery, queue string) {
+	headers := d.Headers
 	if _, present := headers[headerAttempts]; present {
 		h.rejectable = false
 		h.hearsay = 0
 		n, ok := attemptsHeader(headers)
-		if ok {
-			h.spent = n
-		} else {
+		switch {
+		case !ok:
 			h.nonsense = true
+		case lappedAsCopy(d, queue):
+			h.spent = n
+		default:
+			h.hearsay = n
 		}
 	}
 	if !republished(headers) {
@@ -117,6 +126,14 @@ func (h *history) readOwn(headers amqp.Table) {
 		h.firstFailed = at
 	}
 	h.origin.read(headers)
+}
+
+// lappedAsCopy says whether a delivery looks like a lap of our own making, see lapCopy: it comes through the default exchange, under the
+// queue's name, and says where it was first published to.
+func lappedAsCopy(d *amqp.Delivery, queue string) bool {
+	var from origin
+	from.read(d.Headers)
+	return d.Exchange == "" && d.RoutingKey == queue && from.known
 }
 
 // attemptsHeader is our own header of the attempts spent, if it holds a number that we can have written.

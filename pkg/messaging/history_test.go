@@ -44,15 +44,18 @@ func TestReadHistory(t *testing.T) {
 		"as many as there can be":        {rejected(int64(mostSpent)), mostSpent, 0, false, true},
 		"more than there can be":         {rejected(int64(mostSpent + 1)), 0, 0, true, false},
 		"counts beyond any":              {own(amqp.Table{"x-death": []any{waited, entry(mainQueue, "rejected", int64(math.MaxInt64)), entry(mainQueue, "delivery_limit", int64(math.MaxInt64))}}), 0, 0, true, false},
-		"our own attempts":               {amqp.Table{"Banking-Attempts": int64(2)}, 2, 0, false, false},
-		"our own beside the retry queue": {amqp.Table{"Banking-Attempts": int64(2), "x-death": []any{entry("retry", "expired", int64(1))}, "x-first-death-reason": "expired", "x-first-death-queue": "retry"}, 2, 0, false, false},
-		"our own win":                    {own(amqp.Table{"Banking-Attempts": int64(1), "x-death": lap}), 1, 0, false, false},
-		"our own win over hearsay":       {amqp.Table{"Banking-Attempts": int64(0), "x-death": lap}, 0, 0, false, false},
+		"our own attempts":               {copied(int64(2), nil), 2, 0, false, false},
+		"our own beside the retry queue": {copied(int64(2), amqp.Table{"x-death": []any{entry("retry", "expired", int64(1))}, "x-first-death-reason": "expired", "x-first-death-queue": "retry"}), 2, 0, false, false},
+		"our own win":                    {copied(int64(1), own(amqp.Table{"x-death": lap})), 1, 0, false, false},
+		"our own win over hearsay":       {copied(int64(0), amqp.Table{"x-death": lap}), 0, 0, false, false},
+		"attempts without an address":    {amqp.Table{"Banking-Attempts": int64(2)}, 0, 2, false, false},
+		"win over other hearsay":         {amqp.Table{"Banking-Attempts": int64(1), "x-death": lap}, 0, 1, false, false},
+		"with half an address":           {amqp.Table{"Banking-Attempts": int64(99), HeaderOriginRoutingKey: "k"}, 0, 99, false, false},
 		"our own as text":                {amqp.Table{"Banking-Attempts": "2"}, 0, 0, true, false},
 		"our own below zero":             {amqp.Table{"Banking-Attempts": int64(-1)}, 0, 0, true, false},
-		"our own at their most":          {amqp.Table{"Banking-Attempts": int64(mostSpent)}, mostSpent, 0, false, false},
-		"our own beyond it":              {amqp.Table{"Banking-Attempts": int64(mostSpent + 1)}, 0, 0, true, false},
-		"our own beyond any":             {amqp.Table{"Banking-Attempts": int64(math.MaxInt64)}, 0, 0, true, false},
+		"our own at their most":          {copied(int64(mostSpent), nil), mostSpent, 0, false, false},
+		"our own beyond it":              {copied(int64(mostSpent+1), nil), 0, 0, true, false},
+		"our own beyond any":             {copied(int64(math.MaxInt64), nil), 0, 0, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -91,15 +94,26 @@ func TestHearsayLeavesAnAttempt(t *testing.T) {
 		d := delivery{Delivery: amqp.Delivery{Exchange: "events", RoutingKey: "key", Headers: amqp.Table{
 			"x-death": []any{entry("other", "rejected", int64(7)), entry("retry", "expired", c.told), entry(mainQueue, "rejected", c.told)},
 		}}}
-		d.readHeaders(mainQueue)
-		d.believe(c.maxAttempts)
-		if d.attempt != c.want || d.past.rejectable {
-			t.Errorf("told of %d out of %d: attempt %d, want %d", c.told, c.maxAttempts, d.attempt, c.want)
-		}
-		if age := d.age(time.Now()); age != 0 || !d.firstFailed.IsZero() {
-			t.Errorf("its age is %v by a time that a client wrote", age)
+		attempts := delivery{Delivery: amqp.Delivery{Exchange: "events", RoutingKey: "key", Headers: copied(c.told, nil)}}
+		unaddressed := delivery{Delivery: *returned(amqp.Table{"Banking-Attempts": c.told})}
+		for what, d := range map[string]*delivery{"x-death": &d, "Banking-Attempts through an exchange": &attempts, "Banking-Attempts alone": &unaddressed} {
+			d.readHeaders(mainQueue)
+			d.believe(c.maxAttempts)
+			if d.attempt != c.want || d.past.rejectable {
+				t.Errorf("%s tells of %d out of %d: attempt %d, want %d", what, c.told, c.maxAttempts, d.attempt, c.want)
+			}
+			if age := d.age(time.Now()); age != 0 || !d.firstFailed.IsZero() {
+				t.Errorf("by %s its age is %v, a time that a client wrote", what, age)
+			}
 		}
 	}
+}
+
+// copied are the headers of a lap by copy.
+func copied(attempts any, more amqp.Table) amqp.Table {
+	headers := amqp.Table{headerAttempts: attempts, HeaderOriginQueue: mainQueue, HeaderOriginExchange: "events", HeaderOriginRoutingKey: "some.key"}
+	maps.Copy(headers, more)
+	return headers
 }
 
 func TestHistoryKnowsTheOrigin(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,8 +42,8 @@ type link struct {
 // connect dials the brokers in turn and sets up the first that lets it.
 func (s *Session) connect(ctx context.Context) (*link, error) {
 	var failures []error
-	for _, uri := range s.uris {
-		l, err := s.open(ctx, uri)
+	for _, b := range s.brokers {
+		l, err := s.open(ctx, b)
 		if err == nil {
 			return l, nil
 		}
@@ -52,27 +51,23 @@ func (s *Session) connect(ctx context.Context) (*link, error) {
 		if errors.As(err, &conflict) || ctx.Err() != nil {
 			return nil, err
 		}
-		failures = append(failures, fmt.Errorf("%s: %w", address(uri), err))
+		failures = append(failures, fmt.Errorf("%s: %w", b.address(), err))
 	}
 	return nil, errors.Join(failures...)
 }
 
-func address(uri amqp.URI) string {
-	return fmt.Sprintf("%s:%d/%s", uri.Host, uri.Port, strings.TrimPrefix(uri.Vhost, "/"))
-}
-
-func (s *Session) open(ctx context.Context, uri amqp.URI) (*link, error) {
+func (s *Session) open(ctx context.Context, b broker) (*link, error) {
 	s.generation++
 	l := &link{
-		session: s, generation: s.generation, address: address(uri),
+		session: s, generation: s.generation, address: b.address(),
 		broken: make(chan struct{}), resumed: make(chan struct{}, 1), asks: make(chan chan error), mended: make(chan struct{}, 1),
 	}
 	err := l.within(ctx, "set up", func() (err error) {
-		if l.consuming, _, err = l.dial(ctx, uri, "consume"); err != nil {
+		if l.consuming, _, err = l.dial(ctx, b, "consume"); err != nil {
 			return err
 		}
 		l.brokerMajor = majorVersion(l.consuming.Properties["version"])
-		if l.publishing, l.publishWire, err = l.dial(ctx, uri, "publish"); err != nil {
+		if l.publishing, l.publishWire, err = l.dial(ctx, b, "publish"); err != nil {
 			return err
 		}
 		if err := l.declare(); err != nil {
@@ -90,9 +85,9 @@ func (s *Session) open(ctx context.Context, uri amqp.URI) (*link, error) {
 	return l, nil
 }
 
-func (l *link) dial(ctx context.Context, uri amqp.URI, purpose string) (*amqp.Connection, *wire, error) {
+func (l *link) dial(ctx context.Context, b broker, purpose string) (*amqp.Connection, *wire, error) {
 	var w *wire
-	conn, err := l.session.handshake(ctx, uri, purpose, func(conn net.Conn) net.Conn {
+	conn, err := l.session.handshake(ctx, b, purpose, func(conn net.Conn) net.Conn {
 		w = newWire(conn, l.session.WriteTimeout, func(err error) { l.fail(fmt.Errorf("write to the %s connection: %w", purpose, err)) })
 		l.track(w)
 		return w

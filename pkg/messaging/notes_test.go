@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,5 +127,38 @@ func TestStopChangesNothingAboutACrashLoop(t *testing.T) {
 	stop()
 	if class := (&Consumer{}).classOfAttempt(stopped, errCrashLoop); class != retry.Unknown {
 		t.Errorf("its class is %q", class)
+	}
+}
+
+// A message whose headers alone condemn it goes to the quarantine as a copy also when it is a suspect and no start can be noted: a
+// rejection would have the broker add to headers that it must not touch.
+func TestASuspectWithBadHeadersIsNeverRejected(t *testing.T) {
+	t.Parallel()
+	for name, headers := range map[string]amqp.Table{
+		"too large":  {"large": strings.Repeat("x", maxHeaders)},
+		"unreadable": {HeaderUnreadable: "deep"},
+	} {
+		s := NewSession(SessionConfig{Name: "service", Logger: slog.New(slog.DiscardHandler)})
+		c, err := s.NewConsumer(ConsumerConfig{
+			Queue: mainQueue, Road: Lap("retry", "dlx"), Policy: retry.Policy{MaxAttempts: 3, Delays: []time.Duration{5 * time.Second}, Classify: true},
+			Handler: func(context.Context, []*Message) ([]error, error) { return nil, errors.New("it runs") },
+			Starts:  &flaky{unknown: true},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		judged := func(headers amqp.Table) *delivery {
+			d := &delivery{Delivery: amqp.Delivery{Body: []byte("{}"), Headers: headers, Redelivered: true, MessageId: "m"}, suspect: true}
+			c.runSuspect(t.Context(), d, 3)
+			c.judge(t.Context(), []*delivery{d})
+			return d
+		}
+		d := judged(headers)
+		if d.verdict != quarantineNow || d.reason != retry.ReasonValidation || d.suspect || d.begun || d.copy.Headers[HeaderDropped] == nil || d.attempt != 1 {
+			t.Errorf("%s: verdict %d for %q, suspect %v, headers %d", name, d.verdict, d.reason, d.suspect, len(d.copy.Headers))
+		}
+		if d = judged(amqp.Table{"small": "x"}); d.verdict != lapByReject { // whose start could not be noted either
+			t.Errorf("with good headers: verdict %d for %v", d.verdict, d.err)
+		}
 	}
 }

@@ -32,7 +32,8 @@ func observed(t *testing.T, body string, spent int64, err error, change ...func(
 	for _, f := range change {
 		f(c, stop)
 	}
-	d := &delivery{Delivery: amqp.Delivery{Body: []byte(body), Headers: amqp.Table{headerAttempts: spent, HeaderParkedAt: "2001-01-01T00:00:00Z"}}}
+	d := &delivery{Delivery: *returned(copied(spent, amqp.Table{HeaderParkedAt: "2001-01-01T00:00:00Z"}))}
+	d.Body = []byte(body)
 	d.prepare(mainQueue)
 	d.err = err
 	c.judge(live, []*delivery{d})

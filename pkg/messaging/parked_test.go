@@ -2,6 +2,7 @@ package messaging
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,19 @@ import (
 	"example.com/banking/pkg/retry"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
+
+// What a broker gives a message up for is a reason like any other: filters and hints know it.
+func TestEveryReasonOfTheBrokersIsListed(t *testing.T) {
+	t.Parallel()
+	for death, reason := range brokerReasons {
+		if !slices.Contains(retry.Reasons(), reason) {
+			t.Errorf("%s, the reason of who %s, is not among %v", reason, death, retry.Reasons())
+		}
+	}
+	if len(brokerReasons) != 4 {
+		t.Errorf("the broker has %d reasons", len(brokerReasons))
+	}
+}
 
 func TestReadParked(t *testing.T) {
 	t.Parallel()

@@ -11,12 +11,11 @@ import (
 	"time"
 
 	"example.com/banking/pkg/retry"
-	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 // SessionConfig says how to reach the broker and what to declare there.
 type SessionConfig struct {
-	URLs     []string // AMQP URLs of the brokers of one cluster, tried in turn
+	URLs     []string // AMQP URLs of the brokers of one cluster, tried in turn; their parameters win over what stands below
 	Name     string   // of the service; shown by the broker beside each connection
 	Topology Topology
 	Logger   *slog.Logger // default slog.Default()
@@ -37,7 +36,7 @@ type SessionConfig struct {
 // of it is made anew under the next generation, and an ack of an earlier generation is dropped.
 type Session struct {
 	SessionConfig
-	uris       []amqp.URI
+	brokers    []broker
 	urlError   error
 	generation uint64 // of the last link; Run's own
 	turns      turns  // of the consumers' batches
@@ -70,12 +69,12 @@ func NewSession(c SessionConfig) *Session {
 	c.Metrics = cmp.Or(c.Metrics, NewMetrics())
 	s := &Session{SessionConfig: c, turns: newTurns(), changed: make(chan struct{}), lost: errors.New("not started")}
 	for i, url := range c.URLs {
-		uri, err := amqp.ParseURI(url)
+		b, err := parseBroker(url)
 		if err != nil {
 			// The text of an URL holds a password, so neither it nor the parser's error is repeated.
 			s.urlError = fmt.Errorf("AMQP URL number %d is not valid", i+1)
 		}
-		s.uris = append(s.uris, uri)
+		s.brokers = append(s.brokers, b)
 	}
 	if len(c.URLs) == 0 {
 		s.urlError = errors.New("no AMQP URL")

@@ -70,6 +70,10 @@ func (c *Consumer) runSuspect(live context.Context, d *delivery, brokerMajor int
 	c.metrics.suspects.Inc()
 	c.readHeaders(d)
 	d.nameByProperties()
+	if d.err = d.badHeaders; d.err != nil { // which starts nothing: it is quarantined undecoded, and needs no note that may fail
+		d.suspect = false
+		return
+	}
 	if d.err = c.noteStart(live, d, brokerMajor); d.err != nil {
 		return
 	}

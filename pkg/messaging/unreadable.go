@@ -123,10 +123,24 @@ func readableArray(content []byte, around int) bool {
 	return true
 }
 
+// forged says whether a table that can be read holds the header which only the guard writes. A client's would have a good message
+// quarantined, with words of his own for the reason.
+func forged(content []byte) bool {
+	for len(content) > 0 {
+		name, value, _ := entryOf(content)
+		if string(content[1:name]) == HeaderUnreadable {
+			return true
+		}
+		content = content[name+value:]
+	}
+	return false
+}
+
 // maxUnreadable is how long the header may be that names the others, in bytes.
 const maxUnreadable = 512
 
-// mend is a header frame with what the library can read of its headers, at most limit bytes long.
+// mend is a header frame with what the library can read of its headers, at most limit bytes long. What is taken out is named in
+// HeaderUnreadable, but for one that was there before.
 func mend(frame []byte, limit int) []byte {
 	from, to := headersOf(frame)
 	var kept [][]byte
@@ -164,11 +178,13 @@ func mend(frame []byte, limit int) []byte {
 	for _, entry := range kept {
 		mended = append(mended, entry...)
 	}
-	names := plainText(strings.Join(gone, ", "), maxUnreadable)
-	mended = append(mended, byte(len(HeaderUnreadable)))
-	mended = append(mended, HeaderUnreadable+"S"...)
-	mended = binary.BigEndian.AppendUint32(mended, uint32(len(names)))
-	mended = append(mended, names...)
+	if len(gone) > 0 {
+		names := plainText(strings.Join(gone, ", "), maxUnreadable)
+		mended = append(mended, byte(len(HeaderUnreadable)))
+		mended = append(mended, HeaderUnreadable+"S"...)
+		mended = binary.BigEndian.AppendUint32(mended, uint32(len(names)))
+		mended = append(mended, names...)
+	}
 	binary.BigEndian.PutUint32(mended[from-4:], uint32(len(mended)-from))
 	mended = append(mended, frame[to:]...)
 	binary.BigEndian.PutUint32(mended[3:], uint32(len(mended)-frameOverhead))

@@ -41,7 +41,7 @@ const (
 // Reasons lists them.
 func Reasons() []string {
 	return []string{ReasonValidation, ReasonInvariant, ReasonNotFoundAged, ReasonMaxAttempts, ReasonMaxAge, ReasonCrashLoop,
-		ReasonExpired, ReasonOverflow, ReasonDeliveryLimit}
+		ReasonExpired, ReasonOverflow, ReasonDeliveryLimit, ReasonRejected}
 }
 
 // Failure is what is known about one failed handling of a message.

@@ -35,14 +35,16 @@ type HTTPConfig struct {
 //
 // Every error is answered as problem+json, be it a *Problem, an error that HTTPConfig.Problem knows, an unknown route,
 // or a database that is away (503); anything else is a 500 whose reason is logged and not told. The context of a
-// request ends early enough that every answer comes within ten seconds. Bodies over 1 MiB are refused with 413, and calls
-// that change something and come from another site's page in a browser with 403. HEAD is answered wherever GET is.
+// request ends early enough that every answer comes within ten seconds. Bodies over 1 MiB are refused with 413, calls that
+// change something and come from another site's page in a browser with 403, and, on a loopback address, calls by any name but
+// localhost or the address with 421. HEAD is answered wherever GET is.
 type HTTP struct {
 	Echo  *echo.Echo
 	Admin *echo.Group // /admin, behind the bearer token
 
 	cfg      HTTPConfig
 	listener net.Listener
+	loopback bool // it listens on this machine only
 	server   *http.Server
 	metrics  *httpMetrics
 	hurried  context.Context // ends when requests that still run after the stop are to give up
@@ -68,7 +70,7 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 	h.stopping, h.stop = context.WithCancel(context.Background())
 	h.Echo.HTTPErrorHandler = h.answerError
 	h.Echo.JSONSerializer = strictJSON{}
-	h.Echo.Use(h.observe, h.recoverPanic, h.deadline, refuseCrossOrigin(), guardAdmin(cfg.AdminToken), limitBody, h.awaitStart)
+	h.Echo.Use(h.observe, h.recoverPanic, h.deadline, h.refuseForeignHost, refuseCrossOrigin(), guardAdmin(cfg.AdminToken), limitBody, h.awaitStart)
 	h.Admin = h.Echo.Group(adminPrefix)
 	h.addOperational()
 
@@ -76,7 +78,7 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 	if err != nil {
 		return nil, fmt.Errorf("http: take the address %s: %w", cfg.Addr, err)
 	}
-	h.listener = listener
+	h.listener, h.loopback = listener, listensOnLoopback(listener.Addr())
 	h.server = &http.Server{
 		Handler:           h.Handler(),
 		ReadHeaderTimeout: 5 * time.Second,

@@ -24,7 +24,12 @@ import (
 // serve runs a server for the length of a test and returns its address.
 func serve(t *testing.T, cfg service.HTTPConfig, routes func(*service.HTTP)) (url string) {
 	t.Helper()
-	cfg.Addr = "127.0.0.1:0"
+	return serveOn(t, "127.0.0.1:0", cfg, routes)
+}
+
+func serveOn(t *testing.T, addr string, cfg service.HTTPConfig, routes func(*service.HTTP)) (url string) {
+	t.Helper()
+	cfg.Addr = addr
 	if cfg.Logger == nil {
 		cfg.Logger = quiet
 	}
@@ -57,10 +62,22 @@ type answer struct {
 
 func call(t *testing.T, method, url string, body io.Reader, headers ...string) answer {
 	t.Helper()
+	return callFor(t, "", method, url, body, headers...)
+}
+
+// callAs calls with the Host header of somebody who knows the server by that name.
+func callAs(t *testing.T, host, method, url string, headers ...string) answer {
+	t.Helper()
+	return callFor(t, host, method, url, nil, headers...)
+}
+
+func callFor(t *testing.T, host, method, url string, body io.Reader, headers ...string) answer {
+	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, body)
 	if err != nil {
 		t.Fatal(err)
 	}
+	request.Host = host // "" is that of the URL
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}

@@ -88,10 +88,15 @@ func newApp(cfg config, log *slog.Logger) (*app, error) {
 	}
 	sessions := newSessions(cfg.AdminToken, time.Now)
 	server.Echo.Pre(secureHeaders)
+	questions, err := newInterviewPages()
+	if err != nil {
+		return nil, err
+	}
 	newFiles().register(server.Echo)
 	(&events{hub: hub, sessions: sessions}).register(server.Echo)
 	sessions.register(server.Echo)
 	(&policyPage{}).register(server.Echo)
+	questions.register(server.Echo)
 	(&exercisePages{runs: exercised, sessions: sessions, log: log}).register(server.Echo)
 	(&api{account: account, transfer: transfer, token: cfg.AdminToken, sessions: sessions, hub: hub}).register(server.Echo)
 

@@ -22,6 +22,8 @@ func TestEveryPageAtEverySize(t *testing.T) {
 		{"#/parked/message/banking.dead-letters/poison-1", "will fail again: unknown transfer"},
 		{"#/parked/audit", "Because it was wrong"},
 		{"#/exercises", "The broker restarts mid-traffic"},
+		{"#/interview", "How do you prove that money is conserved?"},
+		{"#/interview/7", "You write to a database and publish to a broker. What can go wrong?"},
 		{"#/exercises/13", "docker compose run --rm bank exercise run 13"},
 	}
 	for _, how := range []look{{1280, 900, false, false}, {1280, 900, true, false}, {400, 800, false, true}, {400, 800, true, true}} {

@@ -132,6 +132,7 @@ func TestHeadersAndReasons(t *testing.T) {
 
 	constants, _ = texts(t, "pkg/retry")
 	same(t, "reasons", rows(t, "reasons"), named(constants, "Reason"))
+	same(t, "the list of reasons", retry.Reasons(), named(constants, "Reason"))
 	classes := []string{
 		string(retry.Validation), string(retry.Invariant), string(retry.NotFound), string(retry.Conflict),
 		string(retry.Timeout), string(retry.RateLimited), string(retry.Unknown), string(retry.Cancelled),

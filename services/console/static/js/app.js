@@ -18,6 +18,7 @@ import './pages/accounts.js';
 import './pages/parked.js';
 import './pages/exercises.js';
 import './pages/policy.js';
+import './pages/interview.js';
 
 const main = document.getElementById('main');
 const nav = document.getElementById('nav');

@@ -35,7 +35,7 @@ function span(s) {
 
 // link leads to another exercise. A file of the repository has no address here, so that its name is all there is.
 function link(s) {
-  const exercise = /^(\d\d)-[a-z-]+\.md$/.exec(s.to || '');
+  const exercise = /^(?:\.\.\/exercises\/)?(\d\d)-[a-z-]+\.md$/.exec(s.to || '');
   if (exercise) return h('a', { href: `#/exercises/${Number(exercise[1])}` }, spans(s.spans));
   return h('span', { class: 'file', title: String(s.to || '').replace(/^(\.\.\/)+/, '') }, spans(s.spans));
 }

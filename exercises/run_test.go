@@ -1,0 +1,51 @@
+package exercises
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"example.com/banking/internal/invariants"
+)
+
+// An exercise that passes while a check was not judged would call a bank sound of which nobody knows that it is.
+func TestARunPassesOnlyWhenEveryInvariantHolds(t *testing.T) {
+	t.Parallel()
+	held := invariants.Check{Name: "conserved", Verdict: invariants.Held}
+	broken := invariants.Check{Name: "balanced", Verdict: invariants.Broken, Offenders: []string{"account A"}}
+	unread := invariants.Check{Name: "quarantine", Verdict: invariants.NotJudged, Detail: "could not be read: somebody is at it"}
+	waits := invariants.Check{Name: "agreement", Verdict: invariants.NotJudged, Detail: "1 waits", Offenders: []string{"transfer T waits"}}
+	for name, c := range map[string]struct {
+		report invariants.Report
+		want   Reason
+		said   []string
+	}{
+		"all hold":         {invariants.Report{OK: true, Quiet: true, Checks: []invariants.Check{held}}, "", nil},
+		"one is broken":    {invariants.Report{Quiet: true, Checks: []invariants.Check{held, broken, unread}}, Broken, []string{"balanced", "account A"}},
+		"traffic":          {invariants.Report{OK: true, Checks: []invariants.Check{held, waits}}, NotRecovered, []string{"still moving"}},
+		"one was not read": {invariants.Report{OK: true, Quiet: true, Checks: []invariants.Check{held, unread}}, NotRecovered, []string{"quarantine", "somebody is at it"}},
+		"one waits for a message": {invariants.Report{OK: true, Quiet: true, Checks: []invariants.Check{waits, held}}, NotRecovered,
+			[]string{"agreement", "1 waits", "transfer T waits"}},
+	} {
+		var told Event
+		r := &run{
+			Bank:   &Bank{Verify: func(context.Context) (invariants.Report, error) { return c.report, nil }},
+			report: func(e Event) { told = e },
+		}
+		err := r.verify(t.Context())
+		if got := reasonOf(err); got != c.want || told.OK == nil || *told.OK != (c.want == "") {
+			t.Errorf("%s: %v (%s), told %+v", name, err, got, told)
+		}
+		for _, part := range c.said {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %q does not say %q", name, err, part)
+			}
+		}
+	}
+	failed := errors.New("no database")
+	r := &run{Bank: &Bank{Verify: func(context.Context) (invariants.Report, error) { return invariants.Report{}, failed }}, report: func(Event) {}}
+	if err := r.verify(t.Context()); !errors.Is(err, failed) {
+		t.Errorf("when it cannot look: %v", err)
+	}
+}
