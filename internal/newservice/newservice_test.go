@@ -113,6 +113,37 @@ func TestModuleOfAVersion(t *testing.T) {
 	}
 }
 
+// A checkout may lie in a folder whose name go.mod has to quote.
+func TestModuleOfACheckoutWithSpaces(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "my work (new)")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(checkout(t), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "fees")
+	rendered, err := newservice.Render(newservice.Order{
+		Name: "fees", Keys: []string{"a.b"}, Retry: "lap", Module: "example.org/fees", Dir: dir, Checkout: root,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newservice.Write(dir, rendered); err != nil {
+		t.Fatal(err)
+	}
+	if out := run(t, dir, nil, "go", "list", "-m", "-f", "{{.Replace.Path}}", "example.com/banking"); strings.TrimSpace(out) != root {
+		t.Errorf("the module is replaced by %q, want %q", out, root)
+	}
+}
+
 // What is generated is finished: nothing is left to fill in, and nothing of the template shows.
 func TestGeneratedFilesAreFinished(t *testing.T) {
 	t.Parallel()

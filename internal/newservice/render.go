@@ -14,6 +14,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 )
@@ -29,6 +30,7 @@ type data struct {
 	Title, Upper string // Fees and FEES of fees
 	Events       []event
 	PasswordHash string // of the broker's user, in the composition for Docker
+	Replacement  string // of this repository in go.mod: the checkout
 	Requirements string // of a module: those of this repository, as go.mod has them
 }
 
@@ -110,6 +112,10 @@ func (d *data) require(rendered map[string][]byte) error {
 		case inside:
 			required = append(required, line)
 		}
+	}
+	d.Replacement = d.Checkout
+	if strings.ContainsAny(d.Checkout, " \t\"'`()[]{},") {
+		d.Replacement = strconv.Quote(d.Checkout)
 	}
 	slices.Sort(required)
 	d.Requirements = strings.Join(required, "")
