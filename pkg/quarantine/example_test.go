@@ -76,7 +76,7 @@ func ExampleQuarantine_Register() {
 	fmt.Println(outcomes, err)
 
 	call := func(method, path, body string, into any) {
-		request := httptest.NewRequest(method, path, strings.NewReader(body))
+		request := httptest.NewRequest(method, "http://"+server.Addr()+path, strings.NewReader(body))
 		request.Header.Set("Authorization", "Bearer secret")
 		request.Header.Set("Content-Type", "application/json")
 		answer := httptest.NewRecorder()

@@ -91,7 +91,7 @@ func ExampleNewHTTP() {
 		{http.MethodPost, "/orders", `{"pieces":3}`}, {http.MethodPost, "/orders", `{"pieces":0}`}, {http.MethodPost, "/orders", `{"pieces":"3"}`},
 		{http.MethodGet, "/orders", ""}, {http.MethodGet, "/admin/anything", ""},
 	} {
-		request := httptest.NewRequest(call.method, call.path, strings.NewReader(call.body))
+		request := httptest.NewRequest(call.method, "http://"+server.Addr()+call.path, strings.NewReader(call.body))
 		request.Header.Set("Content-Type", "application/json")
 		answer := httptest.NewRecorder()
 		server.Handler().ServeHTTP(answer, request)
