@@ -71,6 +71,11 @@ test-compose: ## Start the Docker composition and check it; needs a container en
 test-rabbitmq4: install-race ## Run the tests on RabbitMQ 4 and PostgreSQL 17; needs a container engine or given servers
 	test/rabbitmq4/run.sh
 
+.PHONY: new-service
+new-service: check-go ## Make a service: NAME=fees, and CONSUMES=key,…  RETRY=in-process|lap|tiered  MODULE=path  TO=folder
+	@go run $(BUILD_FLAGS) ./cmd/bank new-service $(NAME) $(if $(CONSUMES),--consumes=$(CONSUMES)) $(if $(RETRY),--retry=$(RETRY)) \
+		$(if $(MODULE),--module=$(MODULE)) $(if $(TO),--to=$(TO))
+
 .PHONY: build
 build: check-go ## Build bank and the services into bin/, the wrong variants into bin/variants/
 	@mkdir -p $(BIN)

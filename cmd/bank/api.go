@@ -61,6 +61,17 @@ func (e *endpoints) transfer() *api {
 	return newAPI("transfer", e.TransferURL).or(e.need("TRANSFER_URL"))
 }
 
+// others are the services beside account and transfer whose addresses are known. One that is not may never have been started here.
+func (e *endpoints) others() []*api {
+	var all []*api
+	for _, other := range e.Others {
+		if other.URL != "" {
+			all = append(all, newAPI(other.Name, other.URL))
+		}
+	}
+	return all
+}
+
 // api talks to one service.
 type api struct {
 	name string // for messages: "account", "transfer"

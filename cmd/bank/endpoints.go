@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"example.com/banking/internal/supervise"
+	"example.com/banking/services"
 )
 
 // endpoints are the addresses and secrets of a running bank, under the names that they have in the file and in
@@ -20,18 +21,22 @@ type endpoints struct {
 	AccountDatabaseURL, TransferDatabaseURL string
 	AdminToken                              string
 	ControlURL                              string // of the bank's keeper: see package control
+	Others                                  []serviceEndpoint
 
 	dir string // of the bank that they are said to belong to
 }
 
-func (e *endpoints) fields() []struct {
+// serviceEndpoint are the addresses of a service beside account, transfer and the console: FEES_URL and FEES_DATABASE_URL of fees.
+type serviceEndpoint struct{ Name, URL, DatabaseURL string }
+
+// field is an address and its name in the file.
+type field struct {
 	key   string
 	value *string
-} {
-	return []struct {
-		key   string
-		value *string
-	}{
+}
+
+func (e *endpoints) fields() []field {
+	fields := []field{
 		{"ACCOUNT_URL", &e.AccountURL},
 		{"TRANSFER_URL", &e.TransferURL},
 		{"CONSOLE_URL", &e.ConsoleURL},
@@ -42,6 +47,12 @@ func (e *endpoints) fields() []struct {
 		{"ADMIN_TOKEN", &e.AdminToken},
 		{"CONTROL_URL", &e.ControlURL},
 	}
+	for i := range e.Others {
+		other := &e.Others[i]
+		prefix := strings.ToUpper(other.Name)
+		fields = append(fields, field{prefix + "_URL", &other.URL}, field{prefix + "_DATABASE_URL", &other.DatabaseURL})
+	}
+	return fields
 }
 
 func endpointsFile(dir string) string { return filepath.Join(dir, "endpoints.env") }
@@ -50,6 +61,13 @@ func endpointsFile(dir string) string { return filepath.Join(dir, "endpoints.env
 // environment alone has to do. What neither names stays empty: see need.
 func loadEndpoints(dir string) (*endpoints, error) {
 	e := &endpoints{dir: dir}
+	others, err := services.Others()
+	if err != nil {
+		return e, err
+	}
+	for _, other := range others {
+		e.Others = append(e.Others, serviceEndpoint{Name: other.Name})
+	}
 	values := map[string]string{}
 	file, err := os.Open(endpointsFile(dir))
 	switch {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -25,7 +26,7 @@ func TestEndpointsRoundTripAndEnvironmentWins(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := loadEndpoints(dir); err != nil || *got != saved {
+	if got, err := loadEndpoints(dir); err != nil || !reflect.DeepEqual(*got, saved) {
 		t.Errorf("loaded %+v, %v; want %+v", got, err, saved)
 	}
 	t.Setenv("ACCOUNT_URL", "http://elsewhere")
@@ -45,5 +46,22 @@ func TestEndpointsWorkWithoutFile(t *testing.T) {
 	err = got.need("TRANSFER_URL", "ADMIN_TOKEN")
 	if err == nil || !strings.Contains(err.Error(), "ADMIN_TOKEN") || strings.Contains(err.Error(), "TRANSFER_URL") {
 		t.Errorf("need = %v, want a complaint about ADMIN_TOKEN alone", err)
+	}
+}
+
+// A service that was added is known by the addresses under its own name, and by none when it was never started.
+func TestAddedServicesAreAskedWhereTheyAreKnown(t *testing.T) {
+	t.Parallel()
+	to := endpoints{AdminToken: "t", Others: []serviceEndpoint{{Name: "fees", URL: "http://127.0.0.1:8083"}, {Name: "loans"}}}
+	keys := map[string]string{}
+	for _, field := range to.fields() {
+		keys[field.key] = *field.value
+	}
+	if url, known := keys["LOANS_DATABASE_URL"]; keys["FEES_URL"] != "http://127.0.0.1:8083" || !known || url != "" {
+		t.Errorf("addresses are %v", keys)
+	}
+	asked, err := keepers(&to)
+	if err != nil || len(asked) != 3 || asked[2].name != "fees" || asked[2].base != "http://127.0.0.1:8083" {
+		t.Errorf("quarantines are looked into at %+v, %v; want account, transfer and fees", asked, err)
 	}
 }

@@ -35,7 +35,8 @@ type commands struct {
 	Service  serviceCommand  `cmd:"" help:"List, stop, kill, pause and start what 'up' keeps running."`
 	Exercise exerciseCommand `cmd:"" help:"The break-it exercises: list, read and run them."`
 
-	Interview interviewCommand `cmd:"" help:"Ask the questions of this field, and show good answers."`
+	Interview  interviewCommand  `cmd:"" help:"Ask the questions of this field, and show good answers."`
+	NewService newServiceCommand `cmd:"" help:"Make a new service from the template: compiling, tested, part of 'up'."`
 }
 
 // terminal is what a command talks to people and programs with.

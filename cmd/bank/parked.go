@@ -48,7 +48,7 @@ func keepers(to *endpoints) ([]*api, error) {
 	if err := to.need("ADMIN_TOKEN"); err != nil {
 		return nil, err
 	}
-	return []*api{to.account(), to.transfer()}, nil
+	return append([]*api{to.account(), to.transfer()}, to.others()...), nil
 }
 
 // asAdmin are the headers of an admin call: the token, and who acts, for the audit.

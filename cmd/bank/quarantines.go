@@ -26,7 +26,7 @@ type quarantines struct {
 func newQuarantines(b *broker, to *endpoints) *quarantines {
 	q := &quarantines{broker: b}
 	if to.need("ADMIN_TOKEN", "ACCOUNT_URL", "TRANSFER_URL") == nil {
-		q.services, q.admin = []*api{to.account(), to.transfer()}, asAdmin(to)
+		q.services, q.admin = append([]*api{to.account(), to.transfer()}, to.others()...), asAdmin(to)
 	}
 	return q
 }

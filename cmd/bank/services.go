@@ -23,8 +23,8 @@ type program struct {
 	env  []string
 }
 
-// startServices starts account and transfer, which must be there, and the console, which may be. It returns when
-// all are ready.
+// startServices starts account and transfer, which must be there, what other services there are, and the console, which may be. It
+// returns when all are ready.
 func (b *bank) startServices(ctx context.Context, access servers.Bank) error {
 	exe, err := os.Executable()
 	if err != nil {
@@ -32,12 +32,19 @@ func (b *bank) startServices(ctx context.Context, access servers.Bank) error {
 	}
 	folder := filepath.Dir(exe)
 	b.taken = map[int]bool{}
-	if err := b.startPrograms(ctx, folder,
-		program{"account", 8081, &b.where.AccountURL,
+	programs := []program{
+		{"account", 8081, &b.where.AccountURL,
 			[]string{"DATABASE_URL=" + access.AccountDatabaseURL, "AMQP_URL=" + access.AccountAMQPURL}},
-		program{"transfer", 8082, &b.where.TransferURL,
+		{"transfer", 8082, &b.where.TransferURL,
 			[]string{"DATABASE_URL=" + access.TransferDatabaseURL, "AMQP_URL=" + access.TransferAMQPURL}},
-	); err != nil {
+	}
+	b.where.Others = make([]serviceEndpoint, len(access.Others))
+	for i, other := range access.Others {
+		b.where.Others[i] = serviceEndpoint{Name: other.Name, DatabaseURL: other.DatabaseURL}
+		programs = append(programs, program{other.Name, b.others[i].Port, &b.where.Others[i].URL,
+			[]string{"DATABASE_URL=" + other.DatabaseURL, "AMQP_URL=" + other.AMQPURL}})
+	}
+	if err := b.startPrograms(ctx, folder, programs...); err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(folder, "console")); errors.Is(err, os.ErrNotExist) {

@@ -13,6 +13,7 @@ import (
 
 	"example.com/banking/internal/supervise"
 	"example.com/banking/internal/testenv/servers"
+	"example.com/banking/services"
 )
 
 type upCommand struct {
@@ -64,8 +65,9 @@ type bank struct {
 	lock     *supervise.FileLock
 	servers  *servers.Servers
 	services []*service
-	taken    map[int]bool // the services' ports
-	anyPort  bool         // the usual ones are left to others
+	others   []services.Service // beside account, transfer and the console
+	taken    map[int]bool       // the services' ports
+	anyPort  bool               // the usual ones are left to others
 	where    endpoints
 	orders   net.Listener // nil: nobody can give any
 	// environment is what the services are given beside the addresses: see inherited.
@@ -118,7 +120,15 @@ func openBank(ctx context.Context, term *terminal) (*bank, error) {
 func (b *bank) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	access, err := b.servers.Provision(ctx)
+	var err error
+	if b.others, err = services.Others(); err != nil {
+		return err
+	}
+	var names []string
+	for _, other := range b.others {
+		names = append(names, other.Name)
+	}
+	access, err := b.servers.Provision(ctx, names...)
 	if err != nil {
 		return err
 	}

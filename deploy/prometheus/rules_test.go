@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -186,6 +187,7 @@ func TestPrometheusReadsTheRules(t *testing.T) {
 	var config struct {
 		Global    map[string]string `yaml:"global"`
 		RuleFiles []string          `yaml:"rule_files"`
+		Others    []string          `yaml:"scrape_config_files"`
 		Scrape    []struct {
 			Job     string `yaml:"job_name"`
 			Targets []struct {
@@ -204,8 +206,9 @@ func TestPrometheusReadsTheRules(t *testing.T) {
 	if err := yaml.Load(read(t, filepath.Join("..", "..", "docker-compose.yml")), &compose); err != nil {
 		t.Fatal(err)
 	}
-	if len(config.RuleFiles) != 1 || config.RuleFiles[0] != "rules.yml" {
-		t.Errorf("rule files %v", config.RuleFiles)
+	// The folder services is where 'bank new-service' puts the two files of a service.
+	if !slices.Equal(config.RuleFiles, []string{"rules.yml", "services/*.rules.yml"}) || !slices.Equal(config.Others, []string{"services/*.scrape.yml"}) {
+		t.Errorf("rule files %v, further files of what is scraped %v", config.RuleFiles, config.Others)
 	}
 	for _, job := range config.Scrape {
 		if _, there := compose.Services[job.Job]; !there || len(job.Targets) != 1 || len(job.Targets[0].Targets) != 1 ||

@@ -117,9 +117,10 @@ func Verify(ctx context.Context, from Sources) (Report, error) {
 	return report, nil
 }
 
-// Quarantine says whether a queue holds messages that were given up.
+// Quarantine says whether a queue holds messages that were given up: the parking lot, one that another service has of its own, or an
+// error queue.
 func Quarantine(queue string) bool {
-	return queue == contract.ParkingLot || strings.HasSuffix(queue, "_error")
+	return strings.HasSuffix(queue, ".dead-letters") || strings.HasSuffix(queue, "_error")
 }
 
 // motion is what shows whether messages move: how many are on their way, and how many each outbox has ever taken. Every message that

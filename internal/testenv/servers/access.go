@@ -50,13 +50,32 @@ func loadAccess(dir string, otherPorts bool) (access, error) {
 			return access{}, err
 		}
 	}
-	if content, err = json.MarshalIndent(a, "", "  "); err != nil {
-		return access{}, fmt.Errorf("encode the servers' ports and passwords: %w", err)
+	return a, a.save(dir)
+}
+
+func (a *access) save(dir string) error {
+	content, err := json.MarshalIndent(a, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the servers' ports and passwords: %w", err)
 	}
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		return access{}, fmt.Errorf("write the servers' ports and passwords: %w", err)
+	if err := os.WriteFile(filepath.Join(dir, accessFile), content, 0o600); err != nil {
+		return fmt.Errorf("write the servers' ports and passwords: %w", err)
 	}
-	return a, nil
+	return nil
+}
+
+// admit makes passwords for services that have none yet, in data that may be older than they are.
+func (a *access) admit(dir string, services []string) error {
+	admitted := false
+	for _, name := range services {
+		if _, known := a.ServicePasswords[name]; !known {
+			a.ServicePasswords[name], admitted = rand.Text(), true
+		}
+	}
+	if !admitted {
+		return nil
+	}
+	return a.save(dir)
 }
 
 func (a *access) ports() []*int {

@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -196,18 +198,63 @@ func TestDataPortsAndPasswordsSurviveARestart(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	after, err := second.Provision(t.Context()) // repeatable
+	after, err := second.Provision(t.Context(), "fees") // repeatable, in data that is older than a service
 	if err != nil {
 		t.Fatal(err)
 	}
-	if before != after {
+	fees := after.Others
+	if after.Others = nil; !reflect.DeepEqual(before, after) {
 		t.Errorf("addresses changed from %+v to %+v", before, after)
 	}
+	again, err := second.Provision(t.Context(), "fees")
+	if err != nil || !slices.Equal(again.Others, fees) || len(fees) != 1 || fees[0].Name != "fees" {
+		t.Fatalf("the added service has %+v, then %+v, %v", fees, again.Others, err)
+	}
+	execute(t, fees[0].DatabaseURL, "CREATE TABLE kept (id int)")
 	execute(t, after.AccountDatabaseURL, "SELECT id FROM kept")
 	if _, err := channel(t, after.AccountAMQPURL).QueueDeclarePassive("account.kept", true, false, false, false, nil); err != nil {
 		t.Errorf("queue after the restart: %v", err)
 	}
 	t.Run("least privilege", func(t *testing.T) { leastPrivilege(t, second, after) })
+	t.Run("of an added service", func(t *testing.T) { addedPrivilege(t, fees[0]) })
+}
+
+// addedPrivilege checks that an added service may use its own names and the exchange of the events, and nothing else that is shared.
+func addedPrivilege(t *testing.T, fees servers.ServiceAccess) {
+	own := channel(t, fees.AMQPURL)
+	if err := own.ExchangeDeclare("banking.events", "topic", true, false, false, false, nil); err != nil {
+		t.Errorf("fees declares the event exchange: %v", err)
+	}
+	if _, err := own.QueueDeclare("fees.events", true, false, false, false, amqp.Table{"x-dead-letter-exchange": ""}); err != nil {
+		t.Errorf("fees declares its queue: %v", err)
+	}
+	if err := own.QueueBind("fees.events", "transfers.transfer.completed", "banking.events", false, nil); err != nil {
+		t.Errorf("fees binds its queue: %v", err)
+	}
+	for what, try := range map[string]func(*amqp.Channel) error{
+		"declare the parking lot": func(c *amqp.Channel) error {
+			_, err := c.QueueDeclare("banking.dead-letters", true, false, false, false, nil)
+			return err
+		},
+		"read a queue of account": func(c *amqp.Channel) error {
+			_, err := c.Consume("account.kept", "", true, false, false, false, nil)
+			return err
+		},
+	} {
+		var refused *amqp.Error
+		if err := try(channel(t, fees.AMQPURL)); !errors.As(err, &refused) || refused.Code != amqp.AccessRefused {
+			t.Errorf("fees may %s: %v", what, err)
+		}
+	}
+	foreign, err := url.Parse(fees.DatabaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign.Path = "/account"
+	var refused *pgconn.PgError
+	if _, err := pgx.Connect(t.Context(), foreign.String()); !errors.As(err, &refused) || refused.Code != "42501" {
+		t.Errorf("fees in the database account: %v, want insufficient privilege", err)
+	}
 }
 
 func leastPrivilege(t *testing.T, s *servers.Servers, bank servers.Bank) {

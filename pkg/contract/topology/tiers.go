@@ -17,7 +17,7 @@ func TransferTiered(kind messaging.QueueType, retryDelay time.Duration, delays [
 	t := Transfer(kind, retryDelay)
 	declared := make(map[time.Duration]bool)
 	for _, delay := range delays {
-		for _, ttl := range spread(delay, jitter) {
+		for _, ttl := range Spread(delay, jitter) {
 			if declared[ttl] {
 				continue // two tiers meet in it
 			}
@@ -34,15 +34,16 @@ func RetryTiers(delays []time.Duration, jitter float64) []messaging.Tier {
 	tiers := make([]messaging.Tier, len(delays))
 	for i, delay := range delays {
 		tiers[i].Delay = delay
-		for _, ttl := range spread(delay, jitter) {
+		for _, ttl := range Spread(delay, jitter) {
 			tiers[i].Queues = append(tiers[i].Queues, contract.RetryTierQueue(ttl))
 		}
 	}
 	return tiers
 }
 
-// spread is a delay and what lies a share of it below and above, in whole milliseconds, as a queue's time to live must be.
-func spread(delay time.Duration, share float64) []time.Duration {
+// Spread is a delay and what lies a share of it below and above, in whole milliseconds, as a queue's time to live must be: the queues
+// of one tier.
+func Spread(delay time.Duration, share float64) []time.Duration {
 	var ttls []time.Duration
 	for _, by := range []float64{1 - share, 1, 1 + share} {
 		ttl := time.Duration(math.Round(delay.Seconds()*by*1000)) * time.Millisecond

@@ -1,0 +1,172 @@
+package newservice
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"go/format"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+)
+
+//go:embed files
+var files embed.FS
+
+const thisModule = "example.com/banking"
+
+// data is what the template knows.
+type data struct {
+	Order
+	Title, Upper string // Fees and FEES of fees
+	Events       []event
+	PasswordHash string // of the broker's user, in the composition for Docker
+	Requirements string // of a module: those of this repository, as go.mod has them
+}
+
+// Render makes all files of the service: their contents by path. The paths are below the checkout, or below the module's folder. An error
+// says what is wrong with the order; nothing has been written then.
+func Render(o Order) (map[string][]byte, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	d := data{
+		Order: o, Title: strings.ToUpper(o.Name[:1]) + o.Name[1:], Upper: strings.ToUpper(o.Name),
+		PasswordHash: passwordHash(o.Name + "-local-demo"),
+	}
+	var err error
+	if d.Events, err = events(o.Name, o.Keys); err != nil {
+		return nil, err
+	}
+	rendered := map[string][]byte{}
+	if o.Module == "" {
+		return rendered, errors.Join(
+			d.render("files/service", path.Join("services", o.Name), rendered),
+			d.render("files/repository", "", rendered))
+	}
+	if o.Version == "" {
+		if err := d.require(rendered); err != nil {
+			return nil, err
+		}
+	}
+	return rendered, errors.Join(d.render("files/service", "", rendered), d.render("files/module", "", rendered))
+}
+
+// render adds the files of a folder of the template, below the given path.
+func (d data) render(folder, below string, rendered map[string][]byte) error {
+	return fs.WalkDir(files, folder, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		// Go and YAML use braces for themselves.
+		t, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Parse(string(text))
+		if err != nil {
+			return fmt.Errorf("template: %w", err)
+		}
+		var out bytes.Buffer
+		if err := t.Execute(&out, d); err != nil {
+			return fmt.Errorf("template: %w", err)
+		}
+		to := strings.TrimSuffix(strings.TrimPrefix(name, folder+"/"), ".tmpl")
+		to = path.Join(below, strings.ReplaceAll(to, "NAME", d.Name))
+		content := out.Bytes()
+		if path.Ext(to) == ".go" {
+			if content, err = format.Source(content); err != nil {
+				return fmt.Errorf("template: %s: %w", name, err)
+			}
+		}
+		rendered[to] = content
+		return nil
+	})
+}
+
+// require takes the requirements of the module from the checkout that replaces this repository: the versions that its tests have
+// seen, and sums for them, so that nothing has to be asked of the network.
+func (d *data) require(rendered map[string][]byte) error {
+	content, err := os.ReadFile(filepath.Join(d.Checkout, "go.mod"))
+	if err != nil {
+		return fmt.Errorf("read requirements: %w", err)
+	}
+	var required []string
+	inside := false
+	for line := range strings.Lines(string(content)) {
+		switch {
+		case strings.HasPrefix(line, "require ("):
+			inside = true
+		case strings.HasPrefix(line, ")"):
+			inside = false
+		case inside:
+			required = append(required, line)
+		}
+	}
+	slices.Sort(required)
+	d.Requirements = strings.Join(required, "")
+	if rendered["go.sum"], err = os.ReadFile(filepath.Join(d.Checkout, "go.sum")); err != nil {
+		return fmt.Errorf("read sums: %w", err)
+	}
+	return nil
+}
+
+// Write writes what Render made below the folder, in the order of the paths, and returns these. It overwrites nothing: when a file is there
+// already, none is written.
+func Write(folder string, rendered map[string][]byte) ([]string, error) {
+	paths := slices.Sorted(maps.Keys(rendered))
+	for _, name := range paths {
+		if _, err := os.Lstat(filepath.Join(folder, name)); err == nil {
+			return nil, fmt.Errorf("%s is there already; nothing was written", filepath.Join(folder, name))
+		}
+	}
+	for _, name := range paths {
+		to := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return nil, fmt.Errorf("make folder: %w", err)
+		}
+		file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return nil, fmt.Errorf("make file: %w", err)
+		}
+		_, err = file.Write(rendered[name])
+		if err := errors.Join(err, file.Close()); err != nil {
+			return nil, fmt.Errorf("write file: %w", err)
+		}
+	}
+	return paths, nil
+}
+
+// Checkout finds the root of the checkout of this repository that dir lies in; "" when it lies in none.
+func Checkout(dir string) string {
+	for {
+		content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil {
+			if first, _, _ := strings.Cut(string(content), "\n"); strings.TrimSpace(first) == "module "+thisModule {
+				return dir
+			}
+			return ""
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// passwordHash is a password as RabbitMQ keeps it: a salt of four bytes, and the SHA-256 of salt and password. The password is public, so
+// the salt may follow from it, and the same order makes the same file.
+func passwordHash(password string) string {
+	first := sha256.Sum256([]byte(password))
+	salt := first[:4]
+	salted := sha256.Sum256(append(slices.Clone(salt), password...))
+	return base64.StdEncoding.EncodeToString(append(slices.Clone(salt), salted[:]...))
+}

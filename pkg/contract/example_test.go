@@ -1,0 +1,67 @@
+package contract_test
+
+import (
+	"fmt"
+
+	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/retry"
+	"github.com/google/uuid"
+)
+
+// The type in the body is what is dispatched on; the key under which it is published follows from it.
+func ExampleRoutingKey() {
+	fmt.Println(contract.RoutingKey(contract.TransferCreditRequested))
+	// Output:
+	// transfers.transfer.credit-requested
+}
+
+// Whoever has to say the same thing about a transfer again says it under the same id, so that the reader's inbox absorbs it.
+func ExampleSay() {
+	transfer := uuid.MustParse("01a22ed9-e04c-77a9-b25e-2054cea07fc7")
+	data := contract.Data{TransferID: contract.Some(transfer.String()), Status: contract.Some("COMPLETED")}
+	first, again := contract.Say(transfer, contract.TransferCompleted, data), contract.Say(transfer, contract.TransferCompleted, data)
+	encoded, err := first.Data.Encode()
+	fmt.Println(first.ID == again.ID, string(encoded), err)
+	// Output:
+	// true {"transferId":"01a22ed9-e04c-77a9-b25e-2054cea07fc7","status":"COMPLETED"} <nil>
+}
+
+// An amount is digits and nothing else: what passes through a float anywhere is refused everywhere.
+func ExampleParseAmount() {
+	for _, raw := range []string{"2500", "2500.0", "1e3", `"2500"`, "0", "9223372036854775807", "9223372036854775808"} {
+		amount, err := contract.ParseAmount([]byte(raw))
+		fmt.Println(raw, amount, err == nil)
+	}
+	// Output:
+	// 2500 2500 true
+	// 2500.0 0 false
+	// 1e3 0 false
+	// "2500" 0 false
+	// 0 0 false
+	// 9223372036854775807 9223372036854775807 true
+	// 9223372036854775808 0 false
+}
+
+// What a message must have depends on its reader: account demands everything of a request, in words that name what is missing.
+func ExampleData_Request() {
+	data, err := contract.ParseData([]byte(`{"transferId":"01a22ed9-e04c-77a9-b25e-2054cea07fc7","amountMinor":2500}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = data.Request()
+	fmt.Println(retry.ClassOf(err), err)
+	// Output:
+	// VALIDATION data.sourceAccountId must be a UUID
+}
+
+// One id has one spelling.
+func ExampleParseID() {
+	for _, text := range []string{"01A22ED9-E04C-77A9-B25E-2054CEA07FC7", "{01a22ed9-e04c-77a9-b25e-2054cea07fc7}", "not-a-real-id"} {
+		fmt.Println(contract.ParseID(text))
+	}
+	// Output:
+	// 01a22ed9-e04c-77a9-b25e-2054cea07fc7 true
+	// 00000000-0000-0000-0000-000000000000 false
+	// 00000000-0000-0000-0000-000000000000 false
+}

@@ -1,0 +1,101 @@
+package outbox_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"example.com/banking/internal/testenv"
+	"example.com/banking/pkg/messaging"
+	"example.com/banking/pkg/outbox"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// listener is a broker that hands on what it is sent. A service has a *messaging.Session here.
+type listener struct{ sent chan string }
+
+func (l listener) Publish(_ context.Context, messages []messaging.Publishing) ([]messaging.Outcome, error) {
+	outcomes := make([]messaging.Outcome, len(messages))
+	for i, m := range messages {
+		l.sent <- fmt.Sprintf("%s under %s: %s", m.MessageId, m.RoutingKey, m.Body)
+		outcomes[i] = messaging.Acked
+	}
+	return outcomes, nil
+}
+
+// A message leaves if and only if the transaction commits that wrote it beside the business change.
+func ExampleOutbox() {
+	t, end := testenv.Example()
+	defer end()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	pool, err := pgxpool.New(ctx, testenv.New(t).Database(t, "shop"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer pool.Close()
+	if _, err := pool.Exec(ctx, outbox.Schema+`create table orders (id text primary key)`); err != nil {
+		fmt.Println(err)
+		return
+	}
+	broker := listener{make(chan string, 10)}
+	box := outbox.New(outbox.Config{
+		Pool: pool, Publisher: broker, Exchange: "banking.events", AppID: "shop", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	stopped := make(chan error, 1)
+	go func() { stopped <- box.Run(ctx) }()
+
+	place := func(id string, commit bool) error {
+		message, err := outbox.NewMessage(outbox.Draft{
+			ID: "order-" + id, Type: "Shop.Order.Placed", CorrelationID: id, Data: []byte(`{"orderId":"` + id + `"}`),
+			OccurredAt: time.Date(2026, 11, 30, 10, 15, 0, 0, time.UTC),
+		})
+		if err != nil {
+			return err
+		}
+		tx, err := pool.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		batch := &pgx.Batch{}
+		batch.Queue(`insert into orders values ($1)`, id)
+		box.Queue(batch, []outbox.Message{message})
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil || !commit {
+			_ = tx.Rollback(ctx)
+			return err
+		}
+		if err := tx.Commit(ctx); err != nil {
+			return err
+		}
+		box.Wake()
+		return nil
+	}
+	fmt.Println("rolled back:", place("1", false))
+	fmt.Println("committed:", place("2", true))
+	fmt.Println("sent:", <-broker.sent)
+	stop()
+	fmt.Println("stopped:", <-stopped)
+	// Output:
+	// rolled back: <nil>
+	// committed: <nil>
+	// sent: order-2 under shop.order.placed: {"messageId":"order-2","type":"Shop.Order.Placed","occurredAt":"2026-11-30T10:15:00.000Z","correlationId":"2","data":{"orderId":"2"}}
+	// stopped: <nil>
+}
+
+// A draft that nobody could read, or that AMQP cannot carry, is refused before it is in the database.
+func ExampleNewMessage() {
+	m, err := outbox.NewMessage(outbox.Draft{
+		ID: "m-1", Type: "Shop.Order.Placed", Data: []byte(`{"orderId":"7"}`), OccurredAt: time.Date(2026, 11, 30, 10, 15, 0, 0, time.UTC),
+	})
+	fmt.Println(m.RoutingKey, string(m.Body), err)
+
+	_, err = outbox.NewMessage(outbox.Draft{Type: "Shop.Order.Placed", Data: []byte(`[]`), OccurredAt: time.Now()})
+	fmt.Println(err)
+	// Output:
+	// shop.order.placed {"messageId":"m-1","type":"Shop.Order.Placed","occurredAt":"2026-11-30T10:15:00.000Z","data":{"orderId":"7"}} <nil>
+	// outgoing message "Shop.Order.Placed": its data is not a JSON object
+}
