@@ -15,6 +15,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/messaging"
 )
 
 // broker is RabbitMQ, over a connection of the run's own that is made anew when it breaks.
@@ -42,11 +43,11 @@ func newBroker(amqpURL, managementURL string) (*broker, error) {
 	return &broker{url: first, vhost: uri.Vhost, management: strings.TrimSuffix(management.String(), "/")}, nil
 }
 
-// dial opens a connection for somebody who holds messages or listens.
+// dial opens a connection for somebody who holds messages or listens, with the same guard against what the client library cannot read as the
+// services have: the bank may hold such a message. The password never shows in an error.
 func (b *broker) dial() (*amqp.Connection, error) {
-	properties := amqp.NewConnectionProperties()
-	properties.SetClientConnectionName("bank exercise")
-	conn, err := amqp.DialConfig(b.url, amqp.Config{Properties: properties, Heartbeat: 10 * time.Second})
+	session := messaging.NewSession(messaging.SessionConfig{URLs: []string{b.url}, Name: "bank", Heartbeat: 10 * time.Second})
+	conn, err := session.Dial(context.Background(), "exercise") // which has its own limit
 	if err != nil {
 		return nil, fmt.Errorf("the broker does not answer: %w", err)
 	}

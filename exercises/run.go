@@ -13,6 +13,7 @@ import (
 
 	"example.com/banking/internal/control"
 	"example.com/banking/internal/invariants"
+	"example.com/banking/internal/supervise"
 )
 
 // run is one run of an exercise.
@@ -116,8 +117,31 @@ func (r *run) connect() (err error) {
 	return nil
 }
 
-// lock keeps a second run away: two faults at once would prove nothing. The lock is the connection's and ends with it.
+// lock keeps a second run away: two faults at once would prove nothing. One lock is a file's, for exercise 8 cuts the other, which is in
+// the database and keeps away who works on the same bank from another folder. Each ends with its run, however that ends.
 func (r *run) lock(ctx context.Context) (unlock func(), err error) {
+	if r.LockFile == "" {
+		return r.lockDatabase(ctx)
+	}
+	file, err := supervise.TryLock(r.LockFile)
+	if errors.Is(err, supervise.ErrLocked) {
+		return nil, ErrBusy
+	}
+	if err != nil {
+		return nil, fmt.Errorf("locking the bank for the exercise: %w", err)
+	}
+	inDatabase, err := r.lockDatabase(ctx)
+	if err != nil {
+		return nil, errors.Join(err, file.Unlock())
+	}
+	return func() {
+		inDatabase()
+		_ = file.Unlock() // the end of the process would do it
+	}, nil
+}
+
+// lockDatabase takes a lock of a connection's, which ends with it.
+func (r *run) lockDatabase(ctx context.Context) (unlock func(), err error) {
 	conn, err := pgx.Connect(ctx, r.TransferDatabaseURL)
 	if err != nil {
 		if r.control != nil {

@@ -3,10 +3,12 @@ package exercises
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"example.com/banking/internal/invariants"
+	"example.com/banking/internal/supervise"
 )
 
 // An exercise that passes while a check was not judged would call a bank sound of which nobody knows that it is.
@@ -47,5 +49,30 @@ func TestARunPassesOnlyWhenEveryInvariantHolds(t *testing.T) {
 	r := &run{Bank: &Bank{Verify: func(context.Context) (invariants.Report, error) { return invariants.Report{}, failed }}, report: func(Event) {}}
 	if err := r.verify(t.Context()); !errors.Is(err, failed) {
 		t.Errorf("when it cannot look: %v", err)
+	}
+}
+
+// The database that exercise 8 stops holds no lock; the second run must be kept away all the same, and a third may begin after it.
+func TestASecondRunIsKeptAwayWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "exercise.lock")
+	first, err := supervise.TryLock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{Bank: &Bank{LockFile: path, TransferDatabaseURL: "postgres://127.0.0.1:1/none"}}
+	if _, err := r.lock(t.Context()); !errors.Is(err, ErrBusy) {
+		t.Errorf("beside another run: %v", err)
+	}
+	if err := first.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.lock(t.Context()); err == nil || errors.Is(err, ErrBusy) {
+		t.Errorf("after it, without a database: %v", err)
+	}
+	if again, err := supervise.TryLock(path); err != nil {
+		t.Errorf("a run that could not begin keeps the lock: %v", err)
+	} else if err := again.Unlock(); err != nil {
+		t.Error(err)
 	}
 }

@@ -97,13 +97,13 @@ func (c *exerciseShow) Run(out *output) error {
 
 // breakable is the running bank as the exercises want it. logs is the folder with the services' logs, "" when it is elsewhere.
 func breakable(to *endpoints, dir string) *exercises.Bank {
-	logs := ""
+	logs, lock := "", ""
 	if to.ControlURL != "" { // a bank of this folder, and not of a container
-		logs = filepath.Join(dir, "logs")
+		logs, lock = filepath.Join(dir, "logs"), filepath.Join(dir, "exercise.lock")
 	}
 	return &exercises.Bank{
 		AccountURL: to.AccountURL, TransferURL: to.TransferURL, AMQPURL: to.AMQPURL, ManagementURL: to.ManagementURL,
-		TransferDatabaseURL: to.TransferDatabaseURL, AdminToken: to.AdminToken, ControlURL: to.ControlURL, Logs: logs,
+		TransferDatabaseURL: to.TransferDatabaseURL, AdminToken: to.AdminToken, ControlURL: to.ControlURL, LockFile: lock, Logs: logs,
 		Verify: func(ctx context.Context) (invariants.Report, error) { return verify(ctx, to, time.Minute) },
 	}
 }

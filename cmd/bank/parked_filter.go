@@ -110,7 +110,7 @@ func (f *parkedFilter) eachKeeper(to *endpoints, ask func(*api) error) error {
 		case err != nil && f.Queue != "" && onlyQueueWrong(err):
 			strangers = append(strangers, err)
 		case refusedWith(err, http.StatusBadRequest): // so will the others
-			return err
+			return errors.Join(append(failures, err)...)
 		case err != nil:
 			failures = append(failures, err)
 		}

@@ -195,6 +195,18 @@ func TestParkedRunTellsOfServicesThatDidNotAnswer(t *testing.T) {
 	}
 }
 
+// What the first service failed with is told also when the next refuses the call.
+func TestParkedTellsAFailureBesideARefusal(t *testing.T) {
+	t.Parallel()
+	away := `{"status":503,"title":"Service Unavailable","detail":"the broker is away"}`
+	wrong := `{"status":400,"title":"Bad Request","errors":[{"field":"olderThan","message":"must be a duration"}]}`
+	s := newParkedServices(t, map[string]string{"GET /admin/quarantine": away}, map[string]string{"GET /admin/quarantine": wrong})
+	code, _, complaints := s.bank(t, "list")
+	if code != 1 || !strings.Contains(complaints, "the broker is away") || !strings.Contains(complaints, "must be a duration") {
+		t.Errorf("exit code %d, %q", code, complaints)
+	}
+}
+
 func TestParkedRefusals(t *testing.T) {
 	t.Parallel()
 	stranger := `{"status":400,"title":"Bad Request","errors":[{"field":"queue","message":"is not a quarantine queue of this service"}]}`

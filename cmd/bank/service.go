@@ -118,11 +118,11 @@ func (s *service) awaitReady(ctx context.Context, term *terminal) error {
 // probe asks whether the service is ready, and whether it is this one: before a service finds its port taken, another
 // bank's may answer there. That one refuses the admin token.
 func (s *service) probe(ctx context.Context, client *http.Client) (ready bool, why string) {
-	status, text := s.get(ctx, client, "/readyz")
+	status, text := s.get(ctx, client, "/readyz", "") // nobody is told the token who has no use for it
 	if status != http.StatusOK {
 		return false, text
 	}
-	switch status, text = s.get(ctx, client, "/admin"); status {
+	switch status, text = s.get(ctx, client, "/admin", s.token); status {
 	case 0:
 		return false, text
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -132,13 +132,15 @@ func (s *service) probe(ctx context.Context, client *http.Client) (ready bool, w
 	}
 }
 
-// get returns the answer's status and text, or 0 and the reason why there is none.
-func (s *service) get(ctx context.Context, client *http.Client, path string) (status int, text string) {
+// get returns the answer's status and text, or 0 and the reason why there is none. token may be "".
+func (s *service) get(ctx context.Context, client *http.Client, path, token string) (status int, text string) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
 	if err != nil {
 		return 0, err.Error()
 	}
-	req.Header.Set("Authorization", "Bearer "+s.token)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
 	resp, err := client.Do(req)
 	if err != nil {
 		return 0, "does not answer yet"

@@ -21,6 +21,8 @@ func TestServiceWhosePortWasTakenGetsAnother(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/admin") {
 			w.WriteHeader(http.StatusUnauthorized) // not its token
+		} else if r.Header.Get("Authorization") != "" {
+			t.Errorf("a stranger is told the token at %s", r.URL.Path)
 		}
 	}))
 	t.Cleanup(other.Close)

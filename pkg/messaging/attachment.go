@@ -122,7 +122,7 @@ func (a *attachment) saturated() bool {
 
 func (a *attachment) take(d amqp.Delivery) {
 	a.ledger.take(d.DeliveryTag)
-	a.enqueue(&delivery{Delivery: d, suspect: d.Redelivered && a.consumer.Starts != nil})
+	a.enqueue(&delivery{Delivery: d, taken: time.Now(), suspect: d.Redelivered && a.consumer.Starts != nil})
 }
 
 // takeMore takes what has come meanwhile, so that a batch is not made of the first one alone. There is no more of it than the
@@ -160,7 +160,12 @@ func (a *attachment) settle(ds []*delivery) {
 			m.done.Inc()
 		case retryHere:
 			d.attempt++
-			a.wait(d)
+			// A wait that alone is too long is what the settings want, and the tail would be none.
+			if most := a.consumer.mostHeld(); d.due.Sub(d.taken) > most && time.Until(d.due) <= most {
+				a.moveToTail(d) // where it counts as new
+			} else {
+				a.wait(d)
+			}
 			m.retried.Inc()
 		case lapByReject:
 			a.ledger.close(d.DeliveryTag)

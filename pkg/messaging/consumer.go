@@ -54,6 +54,10 @@ type ConsumerConfig struct {
 // defaultMaxHold is well below the broker's consumer_timeout, 30 minutes by default.
 const defaultMaxHold = 10 * time.Minute
 
+// mostHeld is for how long a delivery is held in all, its waits between two attempts included: 25 minutes. What would wait for longer
+// does not wait here.
+func (c *ConsumerConfig) mostHeld() time.Duration { return c.maxHold * 5 / 2 }
+
 // Consumer takes the messages of one queue through a handler.
 type Consumer struct {
 	ConsumerConfig

@@ -38,6 +38,7 @@ type delivery struct {
 	tries int         // publishings of the copy that failed
 	due   time.Time   // while it waits
 	since time.Time   // it is ready
+	taken time.Time   // when the broker handed it out
 }
 
 // verdict is what is to be done with a delivery after an attempt.

@@ -72,14 +72,19 @@ func (a *attachment) countWaiting() {
 	a.consumer.metrics.waiting.Set(float64(len(a.waiting) + len(a.unsent)))
 }
 
-// wake moves what is due on.
+// wake moves what is due on. What has been held for long by then goes to the tail of the queue, with its attempts.
 func (a *attachment) wake(now time.Time) {
 	for len(a.unsent) > 0 && !a.unsent[0].due.After(now) {
 		a.outgoing = append(a.outgoing, heap.Pop(&a.unsent).(*delivery))
 		a.countWaiting()
 	}
 	for len(a.waiting) > 0 && !a.waiting[0].due.After(now) {
-		a.enqueue(heap.Pop(&a.waiting).(*delivery))
+		d := heap.Pop(&a.waiting).(*delivery)
+		if now.Sub(d.taken) < a.consumer.maxHold {
+			a.enqueue(d)
+		} else {
+			a.moveToTail(d) // it could be held as long again before it is started
+		}
 		a.countWaiting()
 	}
 }

@@ -133,6 +133,3 @@ func Replayed(d *amqp.Delivery, at time.Time) amqp.Publishing {
 	}
 	return copyOf(&delivery{Delivery: *d}, headers)
 }
-
-// HeadersSize is how large headers are on the wire, in bytes.
-func HeadersSize(headers amqp.Table) int { return headersSize(headers) }

@@ -24,7 +24,8 @@ type cause struct {
 }
 
 // copyOf is the message as we publish it again: body and properties as they were, headers without the broker's own. An
-// expiration is cleared, or it would run again; a user id is, or the broker refuses it as foreign.
+// expiration is cleared, or it would run again; a user id is, or the broker refuses it as foreign. It is persistent whatever the message
+// was: what failed must not be lost with a restart of the broker.
 func copyOf(d *delivery, headers amqp.Table) amqp.Publishing {
 	return amqp.Publishing{
 		Headers:         headers,

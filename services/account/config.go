@@ -19,7 +19,7 @@ type config struct {
 }
 
 // longestWait keeps a waiting message below the broker's consumer_timeout (30 minutes by default): a delivery held for longer
-// costs the consumer its channel, and every other delivery on it.
+// costs the consumer its channel, and every other delivery on it. The consumer sees to what else it may be held for.
 const longestWait = 20 * time.Minute
 
 // shortestWait keeps a retry from being none: what fails is gone at once, with all its attempts, while the fault lasts.

@@ -96,6 +96,3 @@ func pay(ctx context.Context, b *toybank.Bank, _ bool) error {
 	}
 	return nil
 }
-
-// Variants lists the wrong programs.
-func Variants() []Variant { return append([]Variant(nil), variants...) }
