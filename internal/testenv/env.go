@@ -48,13 +48,6 @@ func newEnv(t testing.TB, addresses servers.Addresses) *Env {
 	if err := m.Put(ctx, "/api/vhosts/"+e.VHost, struct{}{}); err != nil {
 		t.Fatalf("create virtual host: %v", err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-		defer cancel()
-		if err := m.Delete(ctx, "/api/vhosts/"+e.VHost); err != nil {
-			t.Logf("virtual host %s is left behind: %v", e.VHost, err) // the test may have stopped its server
-		}
-	})
 	everything := servers.Grant{Configure: ".*", Write: ".*", Read: ".*"}
 	if err := m.Put(ctx, "/api/permissions/"+e.VHost+"/"+url.PathEscape(broker.User.Username()), everything); err != nil {
 		t.Fatalf("permissions on virtual host: %v", err)

@@ -28,14 +28,23 @@ import (
 // startTimeout is generous: several packages may be compiling while the broker starts.
 const startTimeout = 3 * time.Minute
 
-// New returns a fresh virtual host on the shared servers. It and its databases are dropped when the test ends.
+// New returns a fresh virtual host on the shared servers. Its databases are dropped when the test ends, and it itself soon afterwards.
 func New(t testing.TB) *Env {
 	t.Helper()
 	lease, err := shared()
 	if err != nil {
 		t.Fatalf("servers for the test: %v", err)
 	}
-	return newEnv(t, lease.Addresses)
+	e := newEnv(t, lease.Addresses)
+	t.Cleanup(func() {
+		m := servers.NewManagement(e.ManagementURL)
+		if os.Getenv("AMQP_URL") != "" { // somebody's, who wants it back as it was
+			deleteVHost(t, m, e.VHost)
+			return
+		}
+		leaveVHost(t, m, e.VHost)
+	})
+	return e
 }
 
 // Servers is a private pair; see Own.
@@ -71,7 +80,7 @@ func Own(t testing.TB) *Servers {
 	return &Servers{Servers: s}
 }
 
-// Env returns a fresh virtual host on this pair.
+// Env returns a fresh virtual host on this pair, which ends with it.
 func (s *Servers) Env(t testing.TB) *Env {
 	t.Helper()
 	return newEnv(t, s.Addresses())
