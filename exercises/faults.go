@@ -90,7 +90,7 @@ func (s *service) fired(ctx context.Context) (fired int, err error) {
 // restart starts a service under other settings, and notes that the usual ones have to come back.
 func (r *run) restart(ctx context.Context, name string, settings map[string]string) error {
 	r.usualLater(name)
-	_, err := r.control.Act(ctx, name, control.Restart, settings)
+	_, err := r.order(ctx, name, control.Restart, settings)
 	if err != nil {
 		return fmt.Errorf("starting %s anew: %w", name, err)
 	}
@@ -107,34 +107,65 @@ func (r *run) usualLater(name string) {
 	r.onReset(settling, what, func(ctx context.Context) error { return r.usual(ctx, name) })
 }
 
+// order has the keeper do something with a process. It waits for the end also when the run is interrupted: what is still being stopped
+// cannot be put back.
+func (r *run) order(ctx context.Context, name string, verb control.Verb, settings map[string]string) (control.Process, error) {
+	if err := ctx.Err(); err != nil {
+		return control.Process{}, err
+	}
+	p, err := r.control.Act(context.WithoutCancel(ctx), name, verb, settings)
+	if err == nil {
+		err = ctx.Err()
+	}
+	return p, err
+}
+
+// idle waits until no order is being carried out, such as one of a run that was killed meanwhile, and says how the process is then.
+func (r *run) idle(ctx context.Context, name string) (p control.Process, err error) {
+	err = r.await(ctx, resetTime, func(ctx context.Context) (bool, error) {
+		var err error
+		p, err = r.control.Process(ctx, name)
+		return !p.Ordered, err
+	})
+	return p, err
+}
+
 // wake lets a process run, under whatever settings.
 func (r *run) wake(ctx context.Context, name string) error {
-	p, err := r.control.Process(ctx, name)
+	p, err := r.idle(ctx, name)
 	if err != nil {
 		return err
 	}
 	switch p.State {
 	case control.Paused:
-		_, err = r.control.Act(ctx, name, control.Resume, nil)
+		_, err = r.order(ctx, name, control.Resume, nil)
 	case control.Stopped:
-		_, err = r.control.Act(ctx, name, control.Start, nil)
+		_, err = r.order(ctx, name, control.Start, nil)
 	}
 	return err
 }
 
+// usual sees to it that a process runs as the bank has started it, and looks whether it does.
 func (r *run) usual(ctx context.Context, name string) error {
-	p, err := r.control.Process(ctx, name)
-	switch {
-	case err != nil || p.Usual():
-		return err
-	case p.State == control.Paused && len(p.Changed) == 0:
-		_, err = r.control.Act(ctx, name, control.Resume, nil)
-	case p.State == control.Restarting && len(p.Changed) == 0, p.State == control.Stopped:
-		_, err = r.control.Act(ctx, name, control.Start, nil)
-	default:
-		_, err = r.control.Act(ctx, name, control.Restart, nil)
+	var failed error
+	for range 3 { // somebody else may be at it too
+		p, err := r.idle(ctx, name)
+		switch {
+		case err != nil || p.Usual():
+			return err
+		case p.State == control.Paused && len(p.Changed) == 0:
+			_, failed = r.order(ctx, name, control.Resume, nil)
+		case p.State == control.Restarting && len(p.Changed) == 0, p.State == control.Stopped:
+			_, failed = r.order(ctx, name, control.Start, nil)
+		default:
+			_, failed = r.order(ctx, name, control.Restart, nil)
+		}
 	}
-	return err
+	p, err := r.idle(ctx, name)
+	if err != nil || p.Usual() {
+		return err
+	}
+	return errors.Join(fmt.Errorf("%s is %s, and not as usual", name, p.State), failed)
 }
 
 // tidy puts back what a run has left that was killed before it could do so: servers first, which the services need.
@@ -191,6 +222,6 @@ func (r *run) hurry(ctx context.Context, name string) {
 		return
 	}
 	if p, err := r.control.Process(ctx, name); err == nil && p.State == control.Restarting {
-		_, _ = r.control.Act(ctx, name, control.Start, p.Changed) // or somebody else was quicker, or it has died again
+		_, _ = r.order(ctx, name, control.Start, p.Changed) // or somebody else was quicker, or it has died again
 	}
 }

@@ -50,6 +50,7 @@ func TestExercises(t *testing.T) {
 			case 8:
 				b.expectPutBack()
 			case 9:
+				b.expectStarted()
 				b.expectWithoutKeeper()
 			}
 		})
@@ -112,6 +113,16 @@ func (b *bank) expectPutBack() {
 		b.t.Errorf("killed: %s", told(events))
 	}
 	b.expectPassed(5)
+	b.expectUsual()
+}
+
+// expectStarted presses Ctrl-C while RabbitMQ is being stopped, which takes a moment.
+func (b *bank) expectStarted() {
+	b.t.Helper()
+	events, passed := b.run(12, when("RabbitMQ is stopped.", syscall.SIGINT))
+	if n := len(events); passed || n == 0 || events[n-1].Reason != exercises.Interrupted {
+		b.t.Errorf("interrupted: passed %v\n%s", passed, told(events))
+	}
 	b.expectUsual()
 }
 
