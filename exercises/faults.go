@@ -193,15 +193,35 @@ func (r *run) tidyProcesses(ctx context.Context) error {
 	}
 	slices.SortStableFunc(processes, func(a, b control.Process) int { return strings.Compare(a.Kind, b.Kind) }) // "server" before "service"
 	for _, p := range processes {
-		if p.Usual() {
-			continue
-		}
-		r.say(Event{Kind: Reset, Text: p.Name + " is not as usual; it is put back first."})
-		if err := r.usual(ctx, p.Name); err != nil {
+		if err := r.tidyProcess(ctx, p); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tidyPostgres puts PostgreSQL back before the lock in it is asked for, after a run that was killed while it was stopped. Whoever calls
+// holds the other lock: nobody is about to do so.
+func (r *run) tidyPostgres(ctx context.Context) error {
+	if r.control == nil {
+		return nil
+	}
+	p, err := r.control.Process(ctx, "postgres")
+	if err == nil {
+		err = r.tidyProcess(ctx, p)
+	}
+	if err != nil {
+		return fmt.Errorf("putting back what an earlier run left: %w", err)
+	}
+	return nil
+}
+
+func (r *run) tidyProcess(ctx context.Context, p control.Process) error {
+	if p.Usual() {
+		return nil
+	}
+	r.say(Event{Kind: Reset, Text: p.Name + " is not as usual; it is put back first."})
+	return r.usual(ctx, p.Name)
 }
 
 // revive waits until another process of the service runs than the one that began then, and is ready.

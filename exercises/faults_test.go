@@ -2,13 +2,16 @@ package exercises
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 
 	"example.com/banking/internal/control"
+	"example.com/banking/internal/supervise"
 )
 
 // slowKeeper keeps RabbitMQ. Who has told it to stop gets no answer before the end of the order, which comes when it was looked at twice.
@@ -59,6 +62,31 @@ func TestPuttingBackWaitsForAnOpenOrder(t *testing.T) {
 	}
 	if !k.now.Usual() || !slices.Equal(k.told, []control.Verb{control.Start}) {
 		t.Errorf("told %v, RabbitMQ is %+v", k.told, k.now)
+	}
+}
+
+// A killed run of exercise 8 leaves PostgreSQL stopped. The lock of the next one lies in there, so it is put back before that is asked for;
+// but not while the first run still goes on, which holds the lock in the folder.
+func TestPostgresIsPutBackBeforeItsLockIsTaken(t *testing.T) {
+	t.Parallel()
+	k := &slowKeeper{now: control.Process{Name: "postgres", State: control.Stopped}}
+	r := k.serve(t)
+	r.LockFile, r.TransferDatabaseURL = filepath.Join(t.TempDir(), "exercise.lock"), "postgres://127.0.0.1:1/none"
+	first, err := supervise.TryLock(r.LockFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.lock(t.Context()); !errors.Is(err, ErrBusy) || len(k.told) > 0 {
+		t.Errorf("beside another run: %v, told %v", err, k.told)
+	}
+	if err := first.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.lock(t.Context()); err == nil || errors.Is(err, ErrBusy) { // there is none behind the address
+		t.Errorf("after it: %v", err)
+	}
+	if !k.now.Usual() || !slices.Equal(k.told, []control.Verb{control.Start}) {
+		t.Errorf("told %v, PostgreSQL is %+v", k.told, k.now)
 	}
 }
 

@@ -130,6 +130,9 @@ func (r *run) lock(ctx context.Context) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking the bank for the exercise: %w", err)
 	}
+	if err := r.tidyPostgres(ctx); err != nil {
+		return nil, errors.Join(err, file.Unlock())
+	}
 	inDatabase, err := r.lockDatabase(ctx)
 	if err != nil {
 		return nil, errors.Join(err, file.Unlock())
@@ -144,11 +147,6 @@ func (r *run) lock(ctx context.Context) (unlock func(), err error) {
 func (r *run) lockDatabase(ctx context.Context) (unlock func(), err error) {
 	conn, err := pgx.Connect(ctx, r.TransferDatabaseURL)
 	if err != nil {
-		if r.control != nil {
-			if p, asked := r.control.Process(ctx, "postgres"); asked == nil && p.State == control.Stopped {
-				return nil, fmt.Errorf(`%w: PostgreSQL is stopped. Exercise 8 is running, or was killed; then "bank service start postgres" puts it back`, ErrBusy)
-			}
-		}
 		return nil, fmt.Errorf("the database does not answer: %w", err)
 	}
 	unlock = func() { _ = conn.Close(context.WithoutCancel(ctx)) } // which exercise 8 has cut

@@ -108,7 +108,12 @@ func (b *bank) expectPutBack() {
 	}
 	b.expectUsual()
 
-	// And who had no time to put anything back leaves it to the next.
+	// And who had no time to put anything back leaves it to the next: also the database in which that one looks for its lock.
+	if events, passed = b.run(8, when("So it stays", syscall.SIGKILL), "--outage", "10m"); passed {
+		b.t.Errorf("killed: %s", told(events))
+	}
+	b.expectPassed(5)
+	b.expectUsual()
 	if events, passed = b.run(7, when("The request to debit is held", syscall.SIGKILL)); passed {
 		b.t.Errorf("killed: %s", told(events))
 	}
