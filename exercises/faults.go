@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"example.com/banking/internal/control"
@@ -166,62 +165,6 @@ func (r *run) usual(ctx context.Context, name string) error {
 		return err
 	}
 	return errors.Join(fmt.Errorf("%s is %s, and not as usual", name, p.State), failed)
-}
-
-// tidy puts back what a run has left that was killed before it could do so: servers first, which the services need.
-func (r *run) tidy(ctx context.Context) error {
-	if r.control != nil {
-		if err := r.tidyProcesses(ctx); err != nil {
-			return err
-		}
-	}
-	for _, s := range []*service{r.account, r.transfer} {
-		if err := r.await(ctx, r.patience(), func(ctx context.Context) (bool, error) { // somebody may be looking into it
-			err := r.discardLeft(ctx, s)
-			return err == nil, err
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *run) tidyProcesses(ctx context.Context) error {
-	processes, err := r.control.Processes(ctx)
-	if err != nil {
-		return err
-	}
-	slices.SortStableFunc(processes, func(a, b control.Process) int { return strings.Compare(a.Kind, b.Kind) }) // "server" before "service"
-	for _, p := range processes {
-		if err := r.tidyProcess(ctx, p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// tidyPostgres puts PostgreSQL back before the lock in it is asked for, after a run that was killed while it was stopped. Whoever calls
-// holds the other lock: nobody is about to do so.
-func (r *run) tidyPostgres(ctx context.Context) error {
-	if r.control == nil {
-		return nil
-	}
-	p, err := r.control.Process(ctx, "postgres")
-	if err == nil {
-		err = r.tidyProcess(ctx, p)
-	}
-	if err != nil {
-		return fmt.Errorf("putting back what an earlier run left: %w", err)
-	}
-	return nil
-}
-
-func (r *run) tidyProcess(ctx context.Context, p control.Process) error {
-	if p.Usual() {
-		return nil
-	}
-	r.say(Event{Kind: Reset, Text: p.Name + " is not as usual; it is put back first."})
-	return r.usual(ctx, p.Name)
 }
 
 // revive waits until another process of the service runs than the one that began then, and is ready.

@@ -102,7 +102,8 @@ func (r *run) whole(ctx context.Context) (err error) {
 
 func (r *run) connect() (err error) {
 	for name, value := range map[string]string{"ACCOUNT_URL": r.AccountURL, "TRANSFER_URL": r.TransferURL, "AMQP_URL": r.AMQPURL,
-		"RABBITMQ_MANAGEMENT_URL": r.ManagementURL, "TRANSFER_DATABASE_URL": r.TransferDatabaseURL, "ADMIN_TOKEN": r.AdminToken} {
+		"RABBITMQ_MANAGEMENT_URL": r.ManagementURL, "ACCOUNT_DATABASE_URL": r.AccountDatabaseURL, "TRANSFER_DATABASE_URL": r.TransferDatabaseURL,
+		"ADMIN_TOKEN": r.AdminToken} {
 		if value == "" {
 			return fmt.Errorf("%w: %s is not known: start a bank with \"make up\"", ErrNeeds, name)
 		}

@@ -3,9 +3,13 @@ package exercises
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"example.com/banking/exercises"
 )
@@ -51,6 +55,7 @@ func TestExercises(t *testing.T) {
 				b.expectPutBack()
 			case 9:
 				b.expectStarted()
+				b.expectNoLeftFaults()
 				b.expectWithoutKeeper()
 			}
 		})
@@ -129,6 +134,43 @@ func (b *bank) expectStarted() {
 		b.t.Errorf("interrupted: passed %v\n%s", passed, told(events))
 	}
 	b.expectUsual()
+}
+
+// expectNoLeftFaults kills a run amid its storm. What has failed oftener by then than the usual settings allow must not meet its faults
+// again under the next run's.
+func (b *bank) expectNoLeftFaults() {
+	b.t.Helper()
+	if events, passed := b.run(10, when("They fail, all together.", syscall.SIGKILL)); passed {
+		b.t.Errorf("killed: %s", told(events))
+	}
+	url := b.endpoint("TRANSFER_URL")
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(time.Minute); ; <-tick.C {
+		metrics, err := io.ReadAll(b.ask(http.MethodGet, url+"/metrics"))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if failures(string(metrics)) >= 4*200 { // of each four
+			break
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("the storm of a killed run does not go on:\n%s", metrics)
+		}
+	}
+	b.expectPassed(4)
+	b.expectUsual()
+}
+
+// failures is how many attempts have failed with a timeout.
+func failures(metrics string) (sum int) {
+	for line := range strings.Lines(metrics) {
+		if series, value, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(series, "messaging_failures_total{") && strings.Contains(series, `class="TIMEOUT"`) {
+			n, _ := strconv.Atoi(value)
+			sum += n
+		}
+	}
+	return sum
 }
 
 // expectWithoutKeeper runs exercises as in a composition, where nobody can be asked to stop or start a process.
