@@ -39,4 +39,5 @@ var (
 	ErrBroken       = errors.New("an invariant is broken")
 	ErrNeeds        = errors.New("cannot be run here")
 	ErrBusy         = errors.New("another exercise is running on this bank")
+	ErrInterrupted  = errors.New("interrupted")
 )

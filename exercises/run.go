@@ -91,13 +91,22 @@ func (r *run) whole(ctx context.Context) (err error) {
 	}
 	putting, cancel := context.WithTimeout(context.WithoutCancel(ctx), resetTime)
 	defer cancel()
-	if failed := r.putBack(putting); failed != nil {
-		err = errors.Join(err, failed)
-	}
+	failed := r.putBack(putting)
 	if ctx.Err() != nil {
-		return errors.Join(err, ctx.Err())
+		return interruption(ctx, err, failed)
 	}
-	return errors.Join(err, r.verify(ctx))
+	return errors.Join(err, failed, r.verify(ctx))
+}
+
+// interruption is how a run ends that was interrupted: who did so knows why nothing was proved, and wants to know whether all is well again.
+func interruption(ctx context.Context, played, putBack error) error {
+	if errors.Is(played, ctx.Err()) {
+		played = nil
+	}
+	if putBack != nil {
+		return errors.Join(played, ErrInterrupted, putBack)
+	}
+	return errors.Join(played, fmt.Errorf("%w, and everything is put back", ErrInterrupted))
 }
 
 func (r *run) connect() (err error) {

@@ -108,7 +108,7 @@ func (b *bank) expectNoFault(number int) {
 func (b *bank) expectPutBack() {
 	b.t.Helper()
 	events, passed := b.run(8, when("So it stays", syscall.SIGINT), "--outage", "10m")
-	if n := len(events); passed || n == 0 || events[n-1].Reason != exercises.Interrupted {
+	if n := len(events); passed || n == 0 || events[n-1].Reason != exercises.Interrupted || !strings.Contains(events[n-1].Text, "everything is put back") {
 		b.t.Errorf("interrupted: passed %v\n%s", passed, told(events))
 	}
 	b.expectUsual()
@@ -130,7 +130,7 @@ func (b *bank) expectPutBack() {
 func (b *bank) expectStarted() {
 	b.t.Helper()
 	events, passed := b.run(12, when("RabbitMQ is stopped.", syscall.SIGINT))
-	if n := len(events); passed || n == 0 || events[n-1].Reason != exercises.Interrupted {
+	if n := len(events); passed || n == 0 || events[n-1].Reason != exercises.Interrupted || !strings.Contains(events[n-1].Text, "everything is put back") {
 		b.t.Errorf("interrupted: passed %v\n%s", passed, told(events))
 	}
 	b.expectUsual()
