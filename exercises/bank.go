@@ -12,7 +12,8 @@ import (
 type Bank struct {
 	AccountURL, TransferURL string
 	AMQPURL, ManagementURL  string // the operator's
-	TransferDatabaseURL     string // for the lock: one run at a time
+	AccountDatabaseURL      string // for the faults that a killed run has left
+	TransferDatabaseURL     string // for the same, and for the lock: one run at a time
 	LockFile                string // for the same on this machine, also while the database is away; empty where there is no folder
 	AdminToken              string
 	ControlURL              string // of the keeper of "bank up"; empty where there is none
@@ -38,4 +39,5 @@ var (
 	ErrBroken       = errors.New("an invariant is broken")
 	ErrNeeds        = errors.New("cannot be run here")
 	ErrBusy         = errors.New("another exercise is running on this bank")
+	ErrInterrupted  = errors.New("interrupted")
 )

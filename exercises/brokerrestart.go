@@ -39,7 +39,7 @@ var brokerRestart = Exercise{
 
 		var stuck string
 		if err := r.inject("RabbitMQ is stopped.", func() error {
-			if _, err := r.control.Act(ctx, "rabbitmq", control.Stop, nil); err != nil {
+			if _, err := r.order(ctx, "rabbitmq", control.Stop, nil); err != nil {
 				return err
 			}
 			if stuck, err = r.ask(ctx, uuid.NewString(), payer, payee); err != nil {
@@ -50,7 +50,7 @@ var brokerRestart = Exercise{
 			}
 			r.saw("bank transfer show "+stuck+" --life", "The broker is away; a transfer is accepted all the same, and its first message waits in the outbox.")
 			r.do("RabbitMQ is started again.")
-			_, err := r.control.Act(ctx, "rabbitmq", control.Start, nil)
+			_, err := r.order(ctx, "rabbitmq", control.Start, nil)
 			return err
 		}); err != nil {
 			return err

@@ -31,7 +31,7 @@ var earlyRefund = Exercise{
 		}
 		r.usualLater(r.account.name)
 		if err := r.inject("account is stopped, so that its requests wait at the broker.", func() error {
-			_, err := r.control.Act(ctx, r.account.name, control.Stop, nil)
+			_, err := r.order(ctx, r.account.name, control.Stop, nil)
 			return err
 		}); err != nil {
 			return err
@@ -46,7 +46,7 @@ var earlyRefund = Exercise{
 			if _, err := stuck.take(ctx, r, contract.TransferRequestedQueue, func(h heard) bool { return h.transferID == id }); err != nil {
 				return err
 			}
-			_, err := r.control.Act(ctx, r.account.name, control.Start, nil)
+			_, err := r.order(ctx, r.account.name, control.Start, nil)
 			return err
 		}); err != nil {
 			return err

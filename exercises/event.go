@@ -39,7 +39,7 @@ func reasonOf(err error) Reason {
 		err    error
 		reason Reason
 	}{
-		{nil, ""}, {ErrBroken, Broken}, {context.Canceled, Interrupted}, {ErrNoFault, NoFault}, {ErrNotRecovered, NotRecovered}, {ErrNeeds, Unfit}, {ErrBusy, Busy},
+		{nil, ""}, {ErrBroken, Broken}, {ErrInterrupted, Interrupted}, {context.Canceled, Interrupted}, {ErrNoFault, NoFault}, {ErrNotRecovered, NotRecovered}, {ErrNeeds, Unfit}, {ErrBusy, Busy},
 	} {
 		if errors.Is(err, r.err) {
 			return r.reason

@@ -46,11 +46,11 @@ func TestPagesAndExercisesAgree(t *testing.T) {
 	}
 }
 
-// The index names every page.
+// The index names every page, and says how long an exercise takes as the command does.
 func TestIndexNamesEveryPage(t *testing.T) {
 	t.Parallel()
 	for _, e := range exercises.All() {
-		line := fmt.Sprintf("[%s](%02d-%s.md)", e.Title, e.Number, e.Name)
+		line := fmt.Sprintf("| %d | [%s](%02d-%s.md) | %.0f s |", e.Number, e.Title, e.Number, e.Name, e.Takes.Seconds())
 		if !strings.Contains(pages.Index(), line) {
 			t.Errorf("the index lacks %s", line)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"example.com/banking/internal/control"
@@ -90,7 +89,7 @@ func (s *service) fired(ctx context.Context) (fired int, err error) {
 // restart starts a service under other settings, and notes that the usual ones have to come back.
 func (r *run) restart(ctx context.Context, name string, settings map[string]string) error {
 	r.usualLater(name)
-	_, err := r.control.Act(ctx, name, control.Restart, settings)
+	_, err := r.order(ctx, name, control.Restart, settings)
 	if err != nil {
 		return fmt.Errorf("starting %s anew: %w", name, err)
 	}
@@ -107,70 +106,65 @@ func (r *run) usualLater(name string) {
 	r.onReset(settling, what, func(ctx context.Context) error { return r.usual(ctx, name) })
 }
 
+// order has the keeper do something with a process. It waits for the end also when the run is interrupted: what is still being stopped
+// cannot be put back.
+func (r *run) order(ctx context.Context, name string, verb control.Verb, settings map[string]string) (control.Process, error) {
+	if err := ctx.Err(); err != nil {
+		return control.Process{}, err
+	}
+	p, err := r.control.Act(context.WithoutCancel(ctx), name, verb, settings)
+	if err == nil {
+		err = ctx.Err()
+	}
+	return p, err
+}
+
+// idle waits until no order is being carried out, such as one of a run that was killed meanwhile, and says how the process is then.
+func (r *run) idle(ctx context.Context, name string) (p control.Process, err error) {
+	err = r.await(ctx, resetTime, func(ctx context.Context) (bool, error) {
+		var err error
+		p, err = r.control.Process(ctx, name)
+		return !p.Ordered, err
+	})
+	return p, err
+}
+
 // wake lets a process run, under whatever settings.
 func (r *run) wake(ctx context.Context, name string) error {
-	p, err := r.control.Process(ctx, name)
+	p, err := r.idle(ctx, name)
 	if err != nil {
 		return err
 	}
 	switch p.State {
 	case control.Paused:
-		_, err = r.control.Act(ctx, name, control.Resume, nil)
+		_, err = r.order(ctx, name, control.Resume, nil)
 	case control.Stopped:
-		_, err = r.control.Act(ctx, name, control.Start, nil)
+		_, err = r.order(ctx, name, control.Start, nil)
 	}
 	return err
 }
 
+// usual sees to it that a process runs as the bank has started it, and looks whether it does.
 func (r *run) usual(ctx context.Context, name string) error {
-	p, err := r.control.Process(ctx, name)
-	switch {
-	case err != nil || p.Usual():
-		return err
-	case p.State == control.Paused && len(p.Changed) == 0:
-		_, err = r.control.Act(ctx, name, control.Resume, nil)
-	case p.State == control.Restarting && len(p.Changed) == 0, p.State == control.Stopped:
-		_, err = r.control.Act(ctx, name, control.Start, nil)
-	default:
-		_, err = r.control.Act(ctx, name, control.Restart, nil)
-	}
-	return err
-}
-
-// tidy puts back what a run has left that was killed before it could do so: servers first, which the services need.
-func (r *run) tidy(ctx context.Context) error {
-	if r.control != nil {
-		if err := r.tidyProcesses(ctx); err != nil {
+	var failed error
+	for range 3 { // somebody else may be at it too
+		p, err := r.idle(ctx, name)
+		switch {
+		case err != nil || p.Usual():
 			return err
+		case p.State == control.Paused && len(p.Changed) == 0:
+			_, failed = r.order(ctx, name, control.Resume, nil)
+		case p.State == control.Restarting && len(p.Changed) == 0, p.State == control.Stopped:
+			_, failed = r.order(ctx, name, control.Start, nil)
+		default:
+			_, failed = r.order(ctx, name, control.Restart, nil)
 		}
 	}
-	for _, s := range []*service{r.account, r.transfer} {
-		if err := r.await(ctx, r.patience(), func(ctx context.Context) (bool, error) { // somebody may be looking into it
-			err := r.discardLeft(ctx, s)
-			return err == nil, err
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *run) tidyProcesses(ctx context.Context) error {
-	processes, err := r.control.Processes(ctx)
-	if err != nil {
+	p, err := r.idle(ctx, name)
+	if err != nil || p.Usual() {
 		return err
 	}
-	slices.SortStableFunc(processes, func(a, b control.Process) int { return strings.Compare(a.Kind, b.Kind) }) // "server" before "service"
-	for _, p := range processes {
-		if p.Usual() {
-			continue
-		}
-		r.say(Event{Kind: Reset, Text: p.Name + " is not as usual; it is put back first."})
-		if err := r.usual(ctx, p.Name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(fmt.Errorf("%s is %s, and not as usual", name, p.State), failed)
 }
 
 // revive waits until another process of the service runs than the one that began then, and is ready.
@@ -191,6 +185,6 @@ func (r *run) hurry(ctx context.Context, name string) {
 		return
 	}
 	if p, err := r.control.Process(ctx, name); err == nil && p.State == control.Restarting {
-		_, _ = r.control.Act(ctx, name, control.Start, p.Changed) // or somebody else was quicker, or it has died again
+		_, _ = r.order(ctx, name, control.Start, p.Changed) // or somebody else was quicker, or it has died again
 	}
 }

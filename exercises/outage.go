@@ -29,7 +29,7 @@ var outage = Exercise{
 			r.usualLater(name)
 		}
 		r.do("account is paused, and %d transfers are asked for: their requests wait at the broker.", requests)
-		if _, err := r.control.Act(ctx, r.account.name, control.Pause, nil); err != nil {
+		if _, err := r.order(ctx, r.account.name, control.Pause, nil); err != nil {
 			return err
 		}
 		ids, err := r.sendMany(ctx, requests, payer, payee)
@@ -41,13 +41,13 @@ var outage = Exercise{
 			return err
 		}
 		if err := r.inject("PostgreSQL is stopped.", func() error {
-			_, err := r.control.Act(ctx, "postgres", control.Stop, nil)
+			_, err := r.order(ctx, "postgres", control.Stop, nil)
 			return err
 		}); err != nil {
 			return err
 		}
 		away := time.Now()
-		if _, err := r.control.Act(ctx, r.account.name, control.Resume, nil); err != nil {
+		if _, err := r.order(ctx, r.account.name, control.Resume, nil); err != nil {
 			return err
 		}
 		ofAccount, err := r.account.metric(ctx, "messaging_failures_total")
@@ -78,7 +78,7 @@ var outage = Exercise{
 			return err
 		}
 
-		if _, err := r.control.Act(ctx, "postgres", control.Start, nil); err != nil {
+		if _, err := r.order(ctx, "postgres", control.Start, nil); err != nil {
 			return fmt.Errorf("starting PostgreSQL again: %w", err)
 		}
 		back := time.Now()

@@ -91,18 +91,28 @@ func (r *run) whole(ctx context.Context) (err error) {
 	}
 	putting, cancel := context.WithTimeout(context.WithoutCancel(ctx), resetTime)
 	defer cancel()
-	if failed := r.putBack(putting); failed != nil {
-		err = errors.Join(err, failed)
-	}
+	failed := r.putBack(putting)
 	if ctx.Err() != nil {
-		return errors.Join(err, ctx.Err())
+		return interruption(ctx, err, failed)
 	}
-	return errors.Join(err, r.verify(ctx))
+	return errors.Join(err, failed, r.verify(ctx))
+}
+
+// interruption is how a run ends that was interrupted: who did so knows why nothing was proved, and wants to know whether all is well again.
+func interruption(ctx context.Context, played, putBack error) error {
+	if errors.Is(played, ctx.Err()) {
+		played = nil
+	}
+	if putBack != nil {
+		return errors.Join(played, ErrInterrupted, putBack)
+	}
+	return errors.Join(played, fmt.Errorf("%w, and everything is put back", ErrInterrupted))
 }
 
 func (r *run) connect() (err error) {
 	for name, value := range map[string]string{"ACCOUNT_URL": r.AccountURL, "TRANSFER_URL": r.TransferURL, "AMQP_URL": r.AMQPURL,
-		"RABBITMQ_MANAGEMENT_URL": r.ManagementURL, "TRANSFER_DATABASE_URL": r.TransferDatabaseURL, "ADMIN_TOKEN": r.AdminToken} {
+		"RABBITMQ_MANAGEMENT_URL": r.ManagementURL, "ACCOUNT_DATABASE_URL": r.AccountDatabaseURL, "TRANSFER_DATABASE_URL": r.TransferDatabaseURL,
+		"ADMIN_TOKEN": r.AdminToken} {
 		if value == "" {
 			return fmt.Errorf("%w: %s is not known: start a bank with \"make up\"", ErrNeeds, name)
 		}
@@ -130,6 +140,9 @@ func (r *run) lock(ctx context.Context) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking the bank for the exercise: %w", err)
 	}
+	if err := r.tidyPostgres(ctx); err != nil {
+		return nil, errors.Join(err, file.Unlock())
+	}
 	inDatabase, err := r.lockDatabase(ctx)
 	if err != nil {
 		return nil, errors.Join(err, file.Unlock())
@@ -144,11 +157,6 @@ func (r *run) lock(ctx context.Context) (unlock func(), err error) {
 func (r *run) lockDatabase(ctx context.Context) (unlock func(), err error) {
 	conn, err := pgx.Connect(ctx, r.TransferDatabaseURL)
 	if err != nil {
-		if r.control != nil {
-			if p, asked := r.control.Process(ctx, "postgres"); asked == nil && p.State == control.Stopped {
-				return nil, fmt.Errorf(`%w: PostgreSQL is stopped. Exercise 8 is running, or was killed; then "bank service start postgres" puts it back`, ErrBusy)
-			}
-		}
 		return nil, fmt.Errorf("the database does not answer: %w", err)
 	}
 	unlock = func() { _ = conn.Close(context.WithoutCancel(ctx)) } // which exercise 8 has cut

@@ -3,6 +3,7 @@ package exercises
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -74,5 +75,26 @@ func TestASecondRunIsKeptAwayWithoutTheDatabase(t *testing.T) {
 		t.Errorf("a run that could not begin keeps the lock: %v", err)
 	} else if err := again.Unlock(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Who interrupts a run wants to know whether everything is well again, and not that a context was canceled.
+func TestAnInterruptionSaysWhatBecameOfTheBank(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	stopped := errors.New("rabbitmq is stopped")
+	for _, c := range []struct {
+		played, putBack error
+		want            string
+	}{
+		{nil, nil, "interrupted, and everything is put back"}, // while people looked around
+		{fmt.Errorf("asking: %w", ctx.Err()), nil, "interrupted, and everything is put back"},
+		{ErrNoFault, nil, ErrNoFault.Error() + "\ninterrupted, and everything is put back"},
+		{ctx.Err(), stopped, "interrupted\nrabbitmq is stopped"},
+	} {
+		if err := interruption(ctx, c.played, c.putBack); err.Error() != c.want || reasonOf(err) != Interrupted {
+			t.Errorf("%v, %v: %q (%s), want %q", c.played, c.putBack, err, reasonOf(err), c.want)
+		}
 	}
 }

@@ -110,7 +110,7 @@ func (r *run) storm(ctx context.Context, name string, settings map[string]string
 func (r *run) gather(ctx context.Context, n int, settings map[string]string, from, to customer) ([]string, error) {
 	r.usualLater(r.account.name)
 	r.do("While first account and then transfer are stopped, the events of %d transfers gather in transfer's queue.", n)
-	if _, err := r.control.Act(ctx, r.account.name, control.Stop, nil); err != nil {
+	if _, err := r.order(ctx, r.account.name, control.Stop, nil); err != nil {
 		return nil, err
 	}
 	ids, err := r.sendMany(ctx, n, from, to)
@@ -120,16 +120,16 @@ func (r *run) gather(ctx context.Context, n int, settings map[string]string, fro
 	if err := r.awaitDepth(ctx, contract.TransferRequestedQueue, n); err != nil {
 		return nil, err
 	}
-	if _, err := r.control.Act(ctx, r.transfer.name, control.Stop, nil); err != nil {
+	if _, err := r.order(ctx, r.transfer.name, control.Stop, nil); err != nil {
 		return nil, err
 	}
-	if _, err := r.control.Act(ctx, r.account.name, control.Start, nil); err != nil {
+	if _, err := r.order(ctx, r.account.name, control.Start, nil); err != nil {
 		return nil, err
 	}
 	if err := r.awaitDepth(ctx, contract.AccountEventsQueue, n); err != nil {
 		return nil, err
 	}
-	_, err = r.control.Act(ctx, r.transfer.name, control.Start, settings)
+	_, err = r.order(ctx, r.transfer.name, control.Start, settings)
 	return ids, err
 }
 

@@ -103,7 +103,8 @@ func breakable(to *endpoints, dir string) *exercises.Bank {
 	}
 	return &exercises.Bank{
 		AccountURL: to.AccountURL, TransferURL: to.TransferURL, AMQPURL: to.AMQPURL, ManagementURL: to.ManagementURL,
-		TransferDatabaseURL: to.TransferDatabaseURL, AdminToken: to.AdminToken, ControlURL: to.ControlURL, LockFile: lock, Logs: logs,
+		AccountDatabaseURL: to.AccountDatabaseURL, TransferDatabaseURL: to.TransferDatabaseURL, AdminToken: to.AdminToken,
+		ControlURL: to.ControlURL, LockFile: lock, Logs: logs,
 		Verify: func(ctx context.Context) (invariants.Report, error) { return verify(ctx, to, time.Minute) },
 	}
 }

@@ -20,8 +20,9 @@ type kept struct {
 	service     *service // nil for a server
 	orders      chan keptOrder
 
-	mu  sync.Mutex
-	now control.Process
+	mu   sync.Mutex
+	now  control.Process
+	open int // orders that were given and are not carried out yet
 }
 
 // keptOrder is something to be done, and where to say how it went.
@@ -145,7 +146,15 @@ func (k *kept) shown() control.Process {
 	defer k.mu.Unlock()
 	p := k.now
 	p.Changed = maps.Clone(p.Changed)
+	p.Ordered = k.open > 0
 	return p
+}
+
+// count keeps the number of open orders.
+func (k *kept) count(n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.open += n
 }
 
 // note writes down what others may see. A nil map leaves nothing changed, but for a restart, which keeps the settings of the start before.

@@ -54,25 +54,33 @@ func (k *keeper) Act(ctx context.Context, name string, verb control.Verb, enviro
 		if p.name != name {
 			continue
 		}
-		// A server is started to the end, also for somebody who has gone.
-		o := keptOrder{ctx: k.ctx, verb: verb, changed: environment, done: make(chan error, 1)}
-		select {
-		case p.orders <- o:
-		case <-ctx.Done():
-			return control.Process{}, ctx.Err()
-		}
-		var err error
-		select {
-		case err = <-o.done:
-		case <-k.ctx.Done():
-			return control.Process{}, errors.New("the bank is closing")
-		}
+		err := p.give(ctx, k.ctx, verb, environment)
 		if err == nil && (verb == control.Start || verb == control.Restart) && p.service != nil {
 			err = p.awaitReady(ctx)
 		}
 		return p.shown(), err
 	}
 	return control.Process{}, fmt.Errorf("%s: %w", name, control.ErrUnknown)
+}
+
+// give lets the order be carried out. It is open for all to see from the moment it is given until it is done, also when who gave it
+// has gone: what that one changes, somebody else may be about to put back.
+func (k *kept) give(ctx, bank context.Context, verb control.Verb, environment map[string]string) error {
+	k.count(+1)
+	defer k.count(-1)
+	// A server is started to the end, also for somebody who has gone.
+	o := keptOrder{ctx: bank, verb: verb, changed: environment, done: make(chan error, 1)}
+	select {
+	case k.orders <- o:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-o.done:
+		return err
+	case <-bank.Done():
+		return errors.New("the bank is closing")
+	}
 }
 
 // awaitReady waits until the service that was started is ready, or has ended.

@@ -34,10 +34,11 @@ type Process struct {
 	Starts  int               `json:"starts"`                // since the bank was started
 	LastEnd string            `json:"lastEnd,omitzero"`      // how it ended last, for people
 	Changed map[string]string `json:"environment,omitempty"` // variables that differ from the bank's, until the next plain start
+	Ordered bool              `json:"ordered,omitzero"`      // an order is being carried out, after which the state may be another
 }
 
-// Usual says whether the process runs as the bank has started it.
-func (p Process) Usual() bool { return p.State == Running && len(p.Changed) == 0 }
+// Usual says whether the process runs as the bank has started it, and nobody is about to change that.
+func (p Process) Usual() bool { return p.State == Running && len(p.Changed) == 0 && !p.Ordered }
 
 // Verb is something to be done with a process.
 type Verb string

@@ -86,7 +86,7 @@ func TestAnExerciseOfSomebodyElse(t *testing.T) {
 	p.click("Exercise 1 is running.")
 	p.click("Stop")
 	p.says("Everything that was changed is put back.")
-	k.tell("ended", "Exercise 1 has not passed: context canceled", document{"ok": false, "reason": "INTERRUPTED"})
+	k.tell("ended", "Exercise 1 has not passed: interrupted, and everything is put back", document{"ok": false, "reason": "INTERRUPTED"})
 	close(k.told)
 	p.says("Stopped before its end. Everything has been put back.")
 	k.refuse("POST /exercises/1/run", 409, "exercise 3 is running")

@@ -169,7 +169,7 @@ func TestARunIsStopped(t *testing.T) {
 	k.tell("reset", "The account is thawed.", nil) // it goes on to tell
 	await(t, events, "what is put back", func(e event) bool { return strings.Contains(e.data, "thawed") })
 	expectStatus(t, c.call(t, "POST", "/api/exercises/1/run", ""), http.StatusConflict)
-	k.tell("ended", "Exercise 1 has not passed: context canceled", document{"ok": false, "reason": "INTERRUPTED"})
+	k.tell("ended", "Exercise 1 has not passed: interrupted, and everything is put back", document{"ok": false, "reason": "INTERRUPTED"})
 	close(k.told)
 	await(t, events, "the end", func(e event) bool { return strings.Contains(e.data, `"state":"stopped"`) })
 }

@@ -3,9 +3,13 @@ package exercises
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"example.com/banking/exercises"
 )
@@ -50,6 +54,8 @@ func TestExercises(t *testing.T) {
 			case 8:
 				b.expectPutBack()
 			case 9:
+				b.expectStarted()
+				b.expectNoLeftFaults()
 				b.expectWithoutKeeper()
 			}
 		})
@@ -102,17 +108,69 @@ func (b *bank) expectNoFault(number int) {
 func (b *bank) expectPutBack() {
 	b.t.Helper()
 	events, passed := b.run(8, when("So it stays", syscall.SIGINT), "--outage", "10m")
-	if n := len(events); passed || n == 0 || events[n-1].Reason != exercises.Interrupted {
+	if n := len(events); passed || n == 0 || events[n-1].Reason != exercises.Interrupted || !strings.Contains(events[n-1].Text, "everything is put back") {
 		b.t.Errorf("interrupted: passed %v\n%s", passed, told(events))
 	}
 	b.expectUsual()
 
-	// And who had no time to put anything back leaves it to the next.
+	// And who had no time to put anything back leaves it to the next: also the database in which that one looks for its lock.
+	if events, passed = b.run(8, when("So it stays", syscall.SIGKILL), "--outage", "10m"); passed {
+		b.t.Errorf("killed: %s", told(events))
+	}
+	b.expectPassed(5)
+	b.expectUsual()
 	if events, passed = b.run(7, when("The request to debit is held", syscall.SIGKILL)); passed {
 		b.t.Errorf("killed: %s", told(events))
 	}
 	b.expectPassed(5)
 	b.expectUsual()
+}
+
+// expectStarted presses Ctrl-C while RabbitMQ is being stopped, which takes a moment.
+func (b *bank) expectStarted() {
+	b.t.Helper()
+	events, passed := b.run(12, when("RabbitMQ is stopped.", syscall.SIGINT))
+	if n := len(events); passed || n == 0 || events[n-1].Reason != exercises.Interrupted || !strings.Contains(events[n-1].Text, "everything is put back") {
+		b.t.Errorf("interrupted: passed %v\n%s", passed, told(events))
+	}
+	b.expectUsual()
+}
+
+// expectNoLeftFaults kills a run amid its storm. What has failed oftener by then than the usual settings allow must not meet its faults
+// again under the next run's.
+func (b *bank) expectNoLeftFaults() {
+	b.t.Helper()
+	if events, passed := b.run(10, when("They fail, all together.", syscall.SIGKILL)); passed {
+		b.t.Errorf("killed: %s", told(events))
+	}
+	url := b.endpoint("TRANSFER_URL")
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(time.Minute); ; <-tick.C {
+		metrics, err := io.ReadAll(b.ask(http.MethodGet, url+"/metrics"))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if failures(string(metrics)) >= 4*200 { // of each four
+			break
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("the storm of a killed run does not go on:\n%s", metrics)
+		}
+	}
+	b.expectPassed(4)
+	b.expectUsual()
+}
+
+// failures is how many attempts have failed with a timeout.
+func failures(metrics string) (sum int) {
+	for line := range strings.Lines(metrics) {
+		if series, value, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(series, "messaging_failures_total{") && strings.Contains(series, `class="TIMEOUT"`) {
+			n, _ := strconv.Atoi(value)
+			sum += n
+		}
+	}
+	return sum
 }
 
 // expectWithoutKeeper runs exercises as in a composition, where nobody can be asked to stop or start a process.
