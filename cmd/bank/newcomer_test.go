@@ -137,7 +137,7 @@ func TestQueuesAreCountedByTheBrokerItself(t *testing.T) {
 	t.Parallel()
 	env := testenv.New(t)
 	management := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `[{"name":"q","messages_ready":0,"messages_unacknowledged":0,"consumers":0}]`)
+		_, _ = io.WriteString(w, `[{"name":"q","messages_ready":0,"messages_unacknowledged":0,"messages_dlx":4,"consumers":0}]`)
 	}))
 	t.Cleanup(management.Close)
 	b, err := newBroker(&endpoints{AMQPURL: env.AMQPURL, ManagementURL: management.URL})
@@ -158,8 +158,11 @@ func TestQueuesAreCountedByTheBrokerItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-deliveries
-	if got, err := b.queues(t.Context()); err != nil || len(got) != 1 || got[0] != (queue{"q", 2, 0, 1}) {
+	if got, err := b.queues(t.Context()); err != nil || len(got) != 1 || got[0] != (queue{"q", 2, 0, 4, 1}) {
 		t.Errorf("counted %+v, %v", got, err)
+	}
+	if got, err := b.Queues(t.Context()); err != nil || len(got) != 1 || got[0].Messages != 6 {
+		t.Errorf("on their way are %+v, %v", got, err)
 	}
 }
 
