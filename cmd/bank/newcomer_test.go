@@ -126,7 +126,8 @@ func TestUnknownAddressesAreSaidInOneWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range commands {
-		if code, _, complaints := bankIn(t, dir, args...); code != 1 || !strings.Contains(complaints, "the bank in "+dir+" "+gone) {
+		if code, _, complaints := bankIn(t, dir, args...); code != 1 || !strings.Contains(complaints, "the bank in "+dir+" "+gone) ||
+			!strings.Contains(complaints, "'bank up --dir "+dir+"' starts it again") {
 			t.Errorf("when it was killed, %v: exit code %d, %q", args, code, complaints)
 		}
 	}
