@@ -54,6 +54,11 @@ func (k *keeper) Act(ctx context.Context, name string, verb control.Verb, enviro
 		if p.name != name {
 			continue
 		}
+		if p.service != nil {
+			if err := p.service.knows(ctx, environment); err != nil {
+				return p.shown(), err
+			}
+		}
 		// A server is started to the end, also for somebody who has gone.
 		o := keptOrder{ctx: k.ctx, verb: verb, changed: environment, done: make(chan error, 1)}
 		select {
