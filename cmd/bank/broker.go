@@ -18,12 +18,13 @@ import (
 	"example.com/banking/pkg/messaging"
 )
 
-// queue is what is known of one queue. How many wait and how many consume is the broker's own word; how many are being handled only the
-// management API counts, and is a few seconds late.
+// queue is what is known of one queue. How many wait and how many consume is the broker's own word; how many are being handled, and how many
+// have died and did not arrive where they are led, only the management API counts, and is a few seconds late.
 type queue struct {
 	Name      string `json:"name"`
 	Ready     int64  `json:"ready"`
 	Unacked   int64  `json:"unacked"`
+	Dead      int64  `json:"deadLettering"` // dead and still here: the broker keeps such a message until a queue has it, and tries every 3 minutes
 	Consumers int64  `json:"consumers"`
 }
 
@@ -121,6 +122,7 @@ func (b *broker) managed(ctx context.Context) ([]queue, error) {
 		Name      string `json:"name"`
 		Ready     int64  `json:"messages_ready"`
 		Unacked   int64  `json:"messages_unacknowledged"`
+		Dead      int64  `json:"messages_dlx"` // of a quorum queue alone; in no other of its counts
 		Consumers int64  `json:"consumers"`
 		Exclusive bool   `json:"exclusive"`
 	}
@@ -130,7 +132,7 @@ func (b *broker) managed(ctx context.Context) ([]queue, error) {
 	queues := make([]queue, 0, len(listed))
 	for _, q := range listed {
 		if !q.Exclusive { // somebody's connection alone may look into it, and it ends with that
-			queues = append(queues, queue{q.Name, q.Ready, q.Unacked, q.Consumers})
+			queues = append(queues, queue{q.Name, q.Ready, q.Unacked, q.Dead, q.Consumers})
 		}
 	}
 	sort.Slice(queues, func(i, j int) bool { return queues[i].Name < queues[j].Name })
@@ -143,7 +145,7 @@ func (b *broker) depth(channel *amqp.Channel, name string) (int64, error) {
 	return int64(declared.Messages), err
 }
 
-// Queues is what the invariants count: exact for what is ready, a few seconds old for what is being handled.
+// Queues is what the invariants count: exact for what is ready, a few seconds old for what is being handled or dead-lettered.
 func (b *broker) Queues(ctx context.Context) ([]invariants.Queue, error) {
 	known, err := b.queues(ctx)
 	if err != nil {
@@ -151,7 +153,7 @@ func (b *broker) Queues(ctx context.Context) ([]invariants.Queue, error) {
 	}
 	counted := make([]invariants.Queue, 0, len(known))
 	for _, q := range known {
-		counted = append(counted, invariants.Queue{Name: q.Name, Messages: q.Ready + q.Unacked})
+		counted = append(counted, invariants.Queue{Name: q.Name, Messages: q.Ready + q.Unacked + q.Dead})
 	}
 	return counted, nil
 }

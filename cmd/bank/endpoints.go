@@ -126,7 +126,21 @@ func (e *endpoints) gone(err error) error {
 	if _, missing := os.Stat(lock); missing != nil || supervise.Locked(lock) {
 		return nil
 	}
-	return fmt.Errorf("the bank in %s does not run any more, it was killed; the addresses in %s are its last. 'bank up' starts it again", e.dir, endpointsFile(e.dir))
+	return fmt.Errorf("the bank in %s does not run any more, it was killed; the addresses in %s are its last. '%s' starts it again", e.dir, endpointsFile(e.dir), e.upCommand())
+}
+
+// usualDir is the default of --dir.
+const usualDir = ".bank"
+
+// upCommand starts the bank in this folder. The usual folder goes without saying.
+func (e *endpoints) upCommand() string {
+	if usual, err := filepath.Abs(usualDir); err == nil && e.dir == usual {
+		return "bank up"
+	}
+	if strings.ContainsAny(e.dir, " \t'\"$&;|<>()*?`\\") {
+		return fmt.Sprintf("bank up --dir %q", e.dir)
+	}
+	return "bank up --dir " + e.dir
 }
 
 // save writes the file for the owner's eyes only: it holds passwords. It appears whole or not at all.

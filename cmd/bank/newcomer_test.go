@@ -126,7 +126,8 @@ func TestUnknownAddressesAreSaidInOneWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range commands {
-		if code, _, complaints := bankIn(t, dir, args...); code != 1 || !strings.Contains(complaints, "the bank in "+dir+" "+gone) {
+		if code, _, complaints := bankIn(t, dir, args...); code != 1 || !strings.Contains(complaints, "the bank in "+dir+" "+gone) ||
+			!strings.Contains(complaints, "'bank up --dir "+dir+"' starts it again") {
 			t.Errorf("when it was killed, %v: exit code %d, %q", args, code, complaints)
 		}
 	}
@@ -137,7 +138,7 @@ func TestQueuesAreCountedByTheBrokerItself(t *testing.T) {
 	t.Parallel()
 	env := testenv.New(t)
 	management := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `[{"name":"q","messages_ready":0,"messages_unacknowledged":0,"consumers":0}]`)
+		_, _ = io.WriteString(w, `[{"name":"q","messages_ready":0,"messages_unacknowledged":0,"messages_dlx":4,"consumers":0}]`)
 	}))
 	t.Cleanup(management.Close)
 	b, err := newBroker(&endpoints{AMQPURL: env.AMQPURL, ManagementURL: management.URL})
@@ -158,8 +159,11 @@ func TestQueuesAreCountedByTheBrokerItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-deliveries
-	if got, err := b.queues(t.Context()); err != nil || len(got) != 1 || got[0] != (queue{"q", 2, 0, 1}) {
+	if got, err := b.queues(t.Context()); err != nil || len(got) != 1 || got[0] != (queue{"q", 2, 0, 4, 1}) {
 		t.Errorf("counted %+v, %v", got, err)
+	}
+	if got, err := b.Queues(t.Context()); err != nil || len(got) != 1 || got[0].Messages != 6 {
+		t.Errorf("on their way are %+v, %v", got, err)
 	}
 }
 

@@ -54,6 +54,11 @@ func (k *keeper) Act(ctx context.Context, name string, verb control.Verb, enviro
 		if p.name != name {
 			continue
 		}
+		if p.service != nil {
+			if err := p.service.knows(ctx, environment); err != nil {
+				return p.shown(), err
+			}
+		}
 		err := p.give(ctx, k.ctx, verb, environment)
 		if err == nil && (verb == control.Start || verb == control.Restart) && p.service != nil {
 			err = p.awaitReady(ctx)

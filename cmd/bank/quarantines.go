@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"example.com/banking/internal/invariants"
@@ -21,10 +22,15 @@ type quarantines struct {
 	*broker
 	services []*api // none without their addresses and the token
 	admin    []string
+
+	// While a service is read: how often it is asked whether it lives, how long it may take to say so, and for how long it is left alone
+	// when it did not.
+	aliveEvery, aliveTime, silentTime time.Duration
+	silent                            map[*api]time.Time // until when
 }
 
 func newQuarantines(b *broker, to *endpoints) *quarantines {
-	q := &quarantines{broker: b}
+	q := &quarantines{broker: b, aliveEvery: 2 * time.Second, aliveTime: 8 * time.Second, silentTime: 30 * time.Second, silent: map[*api]time.Time{}}
 	if to.need("ADMIN_TOKEN", "ACCOUNT_URL", "TRANSFER_URL") == nil {
 		q.services, q.admin = append([]*api{to.account(), to.transfer()}, to.others()...), asAdmin(to)
 	}
@@ -34,8 +40,12 @@ func newQuarantines(b *broker, to *endpoints) *quarantines {
 // errOccupied says that somebody else holds messages of the quarantine right now, so that nobody can say what is in it.
 var errOccupied = errors.New("somebody else looks into it, or replays from it")
 
+// errSilent says that a service takes calls and answers none, not even whether it lives: it is paused, or hangs.
+var errSilent = errors.New("does not answer, not even whether it lives")
+
 // Parked visits each message of a quarantine queue; nothing is taken.
 func (q *quarantines) Parked(ctx context.Context, queue string, visit func(invariants.Parked)) error {
+	var silent error
 	for _, service := range q.services {
 		seen := 0
 		err := q.through(ctx, service, queue, func(p invariants.Parked) {
@@ -49,8 +59,13 @@ func (q *quarantines) Parked(ctx context.Context, queue string, visit func(invar
 			return fmt.Errorf("%s: %w", queue, errOccupied)
 		case seen > 0 || ctx.Err() != nil:
 			return err
+		case errors.Is(err, errSilent):
+			silent = errors.Join(silent, err)
 		}
 		// It is another service's queue, or the service is away and in nobody's way.
+	}
+	if silent != nil { // the queue may be its own, and it may hold messages of it
+		return fmt.Errorf("%s: %w", queue, silent)
 	}
 	return q.peek(ctx, queue, func(message amqp.Delivery) { visit(parkedIn(queue, message)) })
 }
@@ -58,8 +73,13 @@ func (q *quarantines) Parked(ctx context.Context, queue string, visit func(invar
 // through asks a service for all the messages of a queue. They come in few large pages, read one by one: a page costs the broker a look at
 // all that stands before it.
 func (q *quarantines) through(ctx context.Context, service *api, queue string, visit func(invariants.Parked)) error {
+	if time.Now().Before(q.silent[service]) {
+		return fmt.Errorf("the %s service %w", service.name, errSilent)
+	}
 	ctx, cancel := context.WithTimeout(ctx, throughTime) // a stream has no deadline of its own
 	defer cancel()
+	ctx, stop := q.whileAlive(ctx, service)
+	defer stop()
 	query := url.Values{"queue": {queue}, "limit": {"100000"}}
 	for {
 		var end parkedEnd
@@ -72,6 +92,9 @@ func (q *quarantines) through(ctx context.Context, service *api, queue string, v
 			return nil
 		}, &end, q.admin...)
 		switch {
+		case err != nil && errors.Is(context.Cause(ctx), errSilent):
+			q.silent[service] = time.Now().Add(q.silentTime)
+			return fmt.Errorf("the %s service %w", service.name, errSilent)
 		case err != nil:
 			return err
 		case end.Incomplete != "":
@@ -81,6 +104,31 @@ func (q *quarantines) through(ctx context.Context, service *api, queue string, v
 		}
 		query.Set("after", *end.Next)
 	}
+}
+
+// whileAlive ends the context when the service no longer says that it lives. A deep queue may keep one silent for long, a paused service
+// says nothing at all; without the difference a look at every queue of a paused one would take throughTime.
+func (q *quarantines) whileAlive(ctx context.Context, service *api) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		tick := time.NewTicker(q.aliveEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			once, done := context.WithTimeout(ctx, q.aliveTime)
+			_, err := service.do(once, http.MethodGet, "/healthz", nil, nil)
+			if err != nil && errors.Is(once.Err(), context.DeadlineExceeded) { // who refuses lives, and who is gone ends the call itself
+				cancel(errSilent)
+			}
+			done()
+		}
+	})
+	return ctx, func() { cancel(nil); asking.Wait() }
 }
 
 const (

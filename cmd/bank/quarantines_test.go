@@ -8,7 +8,10 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"example.com/banking/internal/invariants"
 	"example.com/banking/internal/testenv"
@@ -138,5 +141,53 @@ func TestQuarantineIsSeenWithoutItsService(t *testing.T) {
 	}(t.Context())
 	if !slices.Equal(got, wanted) {
 		t.Errorf("left are %q", got)
+	}
+}
+
+// A paused service takes calls and says nothing. It is not waited for: the look ends, and says who does not answer. One that has much to
+// do, and says that it lives, is waited for.
+func TestASilentServiceEndsTheLookAtAQuarantine(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	hang := func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/admin/quarantine" {
+			asked.Add(1)
+		}
+		<-r.Context().Done()
+	}
+	paused := httptest.NewServer(http.HandlerFunc(hang))
+	t.Cleanup(paused.Close)
+	lived := make(chan struct{})
+	once := sync.OnceFunc(func() { close(lived) })
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/healthz":
+			once()
+		case r.URL.Query().Get("queue") == lot:
+			<-lived
+			_, _ = w.Write([]byte(`{"items":[` + item(lot, "a", "") + `],"next":null,"depth":1}`))
+		default:
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	}))
+	t.Cleanup(slow.Close)
+	b, err := newBroker(&endpoints{AMQPURL: "amqp://127.0.0.1:1/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := newQuarantines(b, &endpoints{AdminToken: "secret", AccountURL: paused.URL, TransferURL: slow.URL})
+	q.aliveEvery, q.aliveTime, q.silentTime = 10*time.Millisecond, 5*time.Second, time.Hour
+	seen := 0
+	if err := q.Parked(t.Context(), lot, func(invariants.Parked) { seen++ }); err != nil || seen != 1 {
+		t.Errorf("what another service shows: %d, %v", seen, err)
+	}
+	for _, queue := range []string{"account.transfer-requests_error", "account.other_error"} {
+		err := q.Parked(t.Context(), queue, func(invariants.Parked) { t.Error("there is nothing to see") })
+		if err == nil || !strings.Contains(err.Error(), queue+": the account service does not answer") || strings.Contains(err.Error(), "broker") {
+			t.Errorf("what only the silent one knows: %v", err)
+		}
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the silent service was asked %d times: each costs a wait", n)
 	}
 }

@@ -36,9 +36,9 @@ func (c *queuesCommand) Run(ctx context.Context, to *endpoints, out *output) err
 		if invariants.Quarantine(name) && q.Ready > 0 {
 			name = out.bad(name)
 		}
-		rows = append(rows, []string{fmt.Sprint(q.Ready), fmt.Sprint(q.Unacked), fmt.Sprint(q.Consumers), name})
+		rows = append(rows, []string{fmt.Sprint(q.Ready), fmt.Sprint(q.Unacked), fmt.Sprint(q.Dead), fmt.Sprint(q.Consumers), name})
 	}
-	return out.table([]string{"READY", "UNACKED", "CONSUMERS", "QUEUE"}, rows)
+	return out.table([]string{"READY", "UNACKED", "DEAD-LETTERING", "CONSUMERS", "QUEUE"}, rows)
 }
 
 // watchQueues prints a line whenever the number of waiting messages of a queue changes. It asks the broker itself and not the

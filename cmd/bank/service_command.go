@@ -72,6 +72,10 @@ func order(ctx context.Context, to *endpoints, out *output, name string, verb co
 	if out.json {
 		return out.document(process)
 	}
+	if verb == control.Kill { // what is known of it is a moment old
+		fmt.Fprintf(out, "%s was killed, the bank starts it again\n", process.Name)
+		return nil
+	}
 	fmt.Fprintf(out, "%s is %s\n", process.Name, process.State)
 	return nil
 }

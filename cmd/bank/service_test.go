@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/banking/internal/control"
 	"example.com/banking/internal/supervise"
 	"example.com/banking/internal/testenv/servers"
 )
@@ -67,6 +69,33 @@ func TestServiceThatFailsIsNotStartedAgain(t *testing.T) {
 	}
 	if starts != 1 {
 		t.Errorf("started %d times, want 1", starts)
+	}
+}
+
+// A slip in a setting's name is refused with the names that the service has: started as usual, it would look as if it had been heeded.
+func TestSettingsThatAServiceDoesNotHave(t *testing.T) {
+	t.Parallel()
+	bin := programs(t)
+	says := &service{name: "account", process: supervise.Process{Path: filepath.Join(bin, "account"), Dir: t.TempDir()}}
+	for name, want := range map[string]string{
+		"FAULTS": "", "LOG_LEVEL": "", "OTEL_TRACES_SAMPLER": "", "GOMAXPROCS": "",
+		"BOGUS": "BOGUS cannot be set: account does not know it. It knows LOG_LEVEL, SHUTDOWN_GRACE, FAULTS",
+		"Spans": "Spans cannot be set: account does not know it. It knows LOG_LEVEL, SHUTDOWN_GRACE, FAULTS",
+	} {
+		got := ""
+		if err := says.knows(t.Context(), map[string]string{name: "1"}); err != nil {
+			got = err.Error()
+			if !errors.Is(err, control.ErrSetting) {
+				t.Errorf("%s: %v is no refusal of a setting", name, err)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	silent := &service{name: "account", process: supervise.Process{Path: filepath.Join(bin, "nothing"), Dir: t.TempDir()}}
+	if err := silent.knows(t.Context(), map[string]string{"BOGUS": "1"}); err != nil {
+		t.Errorf("of a program without a list: %v", err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"example.com/banking/internal/supervise"
 	"example.com/banking/internal/testenv/servers"
+	running "example.com/banking/pkg/service"
 )
 
 // Copies of the test binary under other names are the programs that the tests of 'bank up' run: bank itself, and services
@@ -26,6 +28,9 @@ func TestMain(m *testing.M) {
 	case "bank":
 		main()
 	case "account", "transfer":
+		if slices.Equal(os.Args[1:], []string{"--help"}) {
+			running.Main[fakeConfig]("account", nil, nil) // ends here
+		}
 		if err := fakeService(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -33,6 +38,12 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
+}
+
+// fakeConfig is what a service made of our parts says that it can be told.
+type fakeConfig struct {
+	running.Config
+	Faults running.Switch `env:"FAULTS" envDefault:"off" desc:"faults on purpose"`
 }
 
 func fakeService() error {

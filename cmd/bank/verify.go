@@ -129,7 +129,10 @@ func printVerdict(out *output, report invariants.Report) {
 		return
 	}
 	why := "when traffic has ended, or let it wait longer for that (--wait)"
-	if report.Unread != nil {
+	switch {
+	case report.Unread == nil && report.Quiet: // waiting changes nothing: what is left unjudged then waits for what was given up
+		why = "when the messages that were given up are replayed or discarded: see \"bank parked\" and \"bank outbox\""
+	case report.Unread != nil:
 		why = "when its services and the broker answer, and nobody else looks into the quarantine or replays from it"
 	}
 	fmt.Fprintf(out, "%s, %d not judged: to have them judged, run \"bank verify\" again %s\n", line, n, why)

@@ -19,6 +19,8 @@ func TestTheLastLineOfVerifyCountsWhatWasJudged(t *testing.T) {
 		"2 held": {Checks: []invariants.Check{held, held}},
 		"1 held, 1 not judged: to have them judged, run \"bank verify\" again when traffic has ended, or let it wait longer for that (--wait)": {
 			Checks: []invariants.Check{held, not}},
+		"2 held, 1 not judged: to have them judged, run \"bank verify\" again when the messages that were given up are replayed or discarded: " +
+			"see \"bank parked\" and \"bank outbox\"": {Checks: []invariants.Check{held, held, not}, Quiet: true},
 		"1 held, 1 BROKEN, 2 not judged: to have them judged, run \"bank verify\" again when its services and the broker answer, " +
 			"and nobody else looks into the quarantine or replays from it": {Checks: []invariants.Check{held, not, broken, not}, Unread: errors.New("occupied")},
 	} {

@@ -75,6 +75,9 @@ var fixed = []string{"DATABASE_URL", "AMQP_URL", "HTTP_ADDR", "ADMIN_TOKEN", "AC
 
 var variable = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
 
+// Settable says whether a variable may be set for a start; what it is called aside.
+func Settable(name string) bool { return !slices.Contains(fixed, name) }
+
 // checkEnvironment lets settings of a service through and nothing that would make it part of another bank.
 func checkEnvironment(verb Verb, environment map[string]string) error {
 	if len(environment) > 0 && verb != Start && verb != Restart {
@@ -84,7 +87,7 @@ func checkEnvironment(verb Verb, environment map[string]string) error {
 		if !variable.MatchString(name) {
 			return fmt.Errorf("%q %w: a variable's name has capital letters, digits and underscores", name, ErrSetting)
 		}
-		if slices.Contains(fixed, name) {
+		if !Settable(name) {
 			return fmt.Errorf("%s %w: the bank decides it", name, ErrSetting)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // Queue is what the broker holds in one queue.
 type Queue struct {
 	Name     string
-	Messages int64 // ready and unacknowledged
+	Messages int64 // ready, unacknowledged, and dead but not yet where they are led
 }
 
 // Parked is what can be seen of one quarantined message.

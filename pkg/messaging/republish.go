@@ -91,8 +91,12 @@ func (a *attachment) copiesPublished(r publishedCopies) {
 		a.countWaiting()
 		reason := fmt.Sprintf("publishing to %q with key %q: %s", d.copy.Exchange, d.copy.RoutingKey, r.outcomes[i])
 		c.stuck.Store(&reason)
+		why := reason // a message that comes back is no error of the call
+		if r.err != nil {
+			why = r.err.Error()
+		}
 		c.session.Logger.Error("message cannot leave, it is held and tried again", "queue", c.Queue, "message_id", cutText(d.msg.MessageID, 1<<10),
-			"outcome", r.outcomes[i].String(), "tries", d.tries, "next_delay", pause, "error", plainText(fmt.Sprint(r.err), maxLastError))
+			"outcome", r.outcomes[i].String(), "tries", d.tries, "next_delay", pause, "error", plainText(why, maxLastError))
 	}
 	if a.stranded == 0 {
 		c.stuck.Store(nil)

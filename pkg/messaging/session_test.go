@@ -153,6 +153,8 @@ func TestDeletedExchangesAreReportedAndComeBack(t *testing.T) {
 func TestFullQuarantineHoldsTheMessage(t *testing.T) {
 	t.Parallel()
 	s, c := transfer(func(context.Context, *messaging.Message) error { return retry.Errorf(retry.Invariant, "no") })
+	var failures failureLines
+	s.Logger = failures.logger()
 	f := start(t, s, c)
 	policy := map[string]any{"pattern": "^banking.dead-letters$", "apply-to": "queues", "definition": map[string]any{"max-length": 1, "overflow": "reject-publish"}}
 	if err := servers.NewManagement(f.env.ManagementURL).Put(t.Context(), "/api/policies/"+f.env.VHost+"/full", policy); err != nil {
@@ -176,6 +178,19 @@ func TestFullQuarantineHoldsTheMessage(t *testing.T) {
 	}
 	f.becomesReady()
 	f.empty(contract.AccountEventsQueue, contract.ParkingLot)
+	held := 0
+	for _, line := range failures.take() {
+		if line["outcome"] != "nacked" {
+			continue
+		}
+		held++
+		if text, _ := line["error"].(string); !strings.HasPrefix(text, "publishing to") || !strings.HasSuffix(text, ": nacked") {
+			t.Errorf("why it could not leave is logged as %q", text)
+		}
+	}
+	if held == 0 {
+		t.Error("nothing was logged of the copies that were refused")
+	}
 }
 
 func TestDeletedQueuesComeBackByThemselves(t *testing.T) {

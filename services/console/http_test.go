@@ -250,3 +250,24 @@ func TestConfiguration(t *testing.T) {
 		t.Errorf("without an address of the broker: %v", err)
 	}
 }
+
+// A name of another site that leads to this machine by now is not the console's: its page would read and act as ours.
+func TestTheConsoleAnswersToNoForeignName(t *testing.T) {
+	t.Parallel()
+	c := startConsole(t)
+	for _, path := range []string{"/", "/js/app.js", "/api/accounts", "/events", "/healthz"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = "evil.example:8080"
+		response, err := c.client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusMisdirectedRequest {
+			t.Errorf("%s: %d, want 421", path, response.StatusCode)
+		}
+	}
+}

@@ -41,6 +41,8 @@ func TestEveryPageAtEverySize(t *testing.T) {
 			for _, page := range pages {
 				p.eval(fmt.Sprintf("location.hash = %q", page.path), nil)
 				p.says(page.says)
+				p.until("the page's tab is in view", `((row, tab) => tab.left >= row.left - 1 && tab.right <= row.right + 1 && tab.left >= 0 && tab.right <= innerWidth)(
+					document.querySelector("#nav").getBoundingClientRect(), document.querySelector("#nav [aria-current]").getBoundingClientRect())`)
 				p.check(page.path)
 			}
 		})

@@ -54,6 +54,10 @@ function route({ focus = true } = {}) {
   watch(page.topics(rest));
   shown.update?.(new Set(page.topics(rest)));
   for (const { page: p, link } of links) attribute(link, 'aria-current', p === page ? 'page' : null);
+  // On a narrow screen the tabs are wider than it. The row alone is scrolled, not the page.
+  const { link } = links.find((l) => l.page === page);
+  const [row, tab] = [nav.getBoundingClientRect(), link.getBoundingClientRect()];
+  nav.scrollLeft += tab.left + tab.width / 2 - row.left - row.width / 2;
   if (focus) {
     main.focus({ preventScroll: true });
     scrollTo(0, 0);
