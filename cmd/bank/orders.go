@@ -102,7 +102,8 @@ func (k *kept) awaitReady(ctx context.Context) error {
 		if ready {
 			return nil
 		}
-		if now := k.shown(); now.PID != started.PID {
+		// It may have ended before anybody looked: then it has no process, and perhaps another one soon, which ends as quickly.
+		if now := k.shown(); now.PID == 0 || now.PID != started.PID {
 			return fmt.Errorf("%s ended before it was ready (%s):\n%s", k.name, now.LastEnd, lastLines(k.service.process.Log))
 		}
 		select {
