@@ -55,6 +55,7 @@ fuzz: check-go ## Try hostile bodies and headers, each for FUZZTIME (1m)
 	$(FUZZ) -fuzz '^FuzzDecode$$' ./pkg/messaging
 	$(FUZZ) -fuzz '^FuzzReadDeaths$$' ./pkg/messaging
 	$(FUZZ) -fuzz '^FuzzHeaders$$' ./pkg/messaging
+	$(FUZZ) -fuzz '^FuzzGuard$$' ./pkg/messaging
 	$(FUZZ) -fuzz '^FuzzParked$$' ./pkg/quarantine
 
 .PHONY: test-rules
