@@ -77,7 +77,7 @@ func right(ctx context.Context, b *toybank.Bank, d amqp.Delivery) error {
 		if attempt == attempts || retry.ClassOf(err) == retry.Validation { // what cannot be read will not be readable later
 			break
 		}
-		time.Sleep(pauses.Delay(attempt))
+		time.Sleep(pauses.Delay(attempt)) // on purpose: the wait between attempts is what is shown here
 	}
 	if err := b.Publish(ctx, toybank.Parked, d.Body); err != nil { // confirmed: somewhere safe, and out of the way
 		return err

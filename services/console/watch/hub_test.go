@@ -39,7 +39,7 @@ func (s *source) set(err error, parts ...Part) {
 func (s *source) poll(_ context.Context, asked bool) ([]Part, error) {
 	s.polled.Add(1)
 	if s.takes > 0 {
-		time.Sleep(s.takes) // in a test's own time
+		time.Sleep(s.takes) // in the time of synctest, which does not wait
 	}
 	if asked {
 		s.asked.Add(1)
@@ -128,7 +128,7 @@ func TestNothingIsPolledWhileNobodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{parts: []Part{{"a", value("1")}}, every: time.Second}
 		h := hubOf(t, Config{Grace: 3 * time.Second}, map[string]*source{"x": s})
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // in the time of synctest, which does not wait
 		if n := s.polled.Load(); n != 0 {
 			t.Errorf("polled %d times before anybody has looked", n)
 		}
@@ -143,7 +143,7 @@ func TestNothingIsPolledWhileNobodyLooks(t *testing.T) {
 		if gone < 110 || gone > 130 {
 			t.Errorf("polled %d times in two minutes, want once a second", gone)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // in the time of synctest, which does not wait
 		if n := s.polled.Load(); n != gone {
 			t.Errorf("polled %d more times after the last page had gone", n-gone)
 		}
