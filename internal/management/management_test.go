@@ -35,7 +35,9 @@ func api(t *testing.T, statuses ...int) (address string, calls *int) {
 func TestAnErrorOfTheServerIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	address, calls := api(t, http.StatusInternalServerError, http.StatusServiceUnavailable)
-	var queue struct{ Name string }
+	var queue struct {
+		Name string `json:"name"`
+	}
 	if err := management.New(address).Get(t.Context(), "/api/queues/banking", &queue); err != nil {
 		t.Fatal(err)
 	}
