@@ -19,7 +19,7 @@ import (
 const (
 	intakeBatch  = 64               // requests in one statement at most
 	intakeAtOnce = 2                // statements under way: one is collected while another commits
-	intakeTime   = 10 * time.Second // for one statement; no request waits for longer
+	intakeTime   = 10 * time.Second // for one statement
 )
 
 // intake stores what POST /transfers asks for. A request that comes when nothing is under way is stored at once, alone. Those that come
@@ -55,7 +55,8 @@ func (i *intake) accept(ctx context.Context, a accepted) (t transfer, replayed b
 	select {
 	case <-request.done:
 	case <-ctx.Done():
-		return transfer{}, false, fmt.Errorf("accept transfer: %w", ctx.Err()) // it may be stored all the same
+		i.leave(request)
+		return transfer{}, false, fmt.Errorf("accept transfer: %w", ctx.Err())
 	}
 	switch {
 	case request.err != nil:
@@ -79,6 +80,16 @@ func (i *intake) enter(request *asking) {
 	if i.atWork < intakeAtOnce {
 		i.atWork++
 		go i.work()
+	}
+}
+
+// leave takes back a request whose client has gone or was told that it failed. One whose statement is under way may be stored all the same;
+// one that only waits must not be, minutes later, when the database is back: he may have asked again by then.
+func (i *intake) leave(request *asking) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if at := slices.Index(i.waiting, request); at >= 0 {
+		i.waiting = slices.Delete(i.waiting, at, at+1)
 	}
 }
 

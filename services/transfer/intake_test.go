@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -181,5 +182,66 @@ func TestKeysInAnyOrderDoNotDeadlock(t *testing.T) {
 	clients.Wait()
 	if n := d.count("select count(*) from transfers"); n != 32 || d.count("select count(*) from idempotency_keys") != 32 {
 		t.Errorf("%d transfers of 32 keys", n)
+	}
+}
+
+// Whoever has left before his request's turn came is not stored: he was told that it failed, may have asked again since, and a database that
+// hangs must not fill the memory with what nobody waits for.
+func TestWhoHasLeftIsNotStored(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	i := intakeOf(d.db)
+	lock, err := d.db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Rollback(t.Context()) }()
+	if _, err := lock.Exec(t.Context(), "lock table transfers in share mode"); err != nil {
+		t.Fatal(err)
+	}
+	inTheQueue := func(atWork, waiting int) {
+		eventually(t, fmt.Sprintf("%d statements are under way and %d requests wait", atWork, waiting), func() bool {
+			i.mu.Lock()
+			defer i.mu.Unlock()
+			return i.atWork == atWork && len(i.waiting) == waiting
+		})
+	}
+	enter := func(ctx context.Context, clients *sync.WaitGroup, want error) {
+		a := d.ask(1, "")
+		clients.Go(func() {
+			if _, _, err := i.accept(ctx, a.accepted); !errors.Is(err, want) {
+				t.Errorf("answered %v, want %v", err, want)
+			}
+		})
+	}
+	var patient, impatient sync.WaitGroup
+	for n := range intakeAtOnce {
+		enter(t.Context(), &patient, nil)
+		inTheQueue(n+1, 0)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	for range 3 {
+		enter(ctx, &impatient, context.Canceled)
+	}
+	enter(t.Context(), &patient, nil)
+	inTheQueue(intakeAtOnce, 4)
+	leave()
+	impatient.Wait()
+	i.mu.Lock()
+	if n := len(i.waiting); n != 1 {
+		t.Errorf("%d requests wait, of 1 whose client is there", n)
+	}
+	i.mu.Unlock()
+	if err := lock.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	patient.Wait()
+	eventually(t, "nothing is under way", func() bool {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		return i.atWork == 0
+	})
+	if n := d.count("select count(*) from transfers"); n != intakeAtOnce+1 {
+		t.Errorf("%d transfers are stored, of %d whose clients were there", n, intakeAtOnce+1)
 	}
 }
