@@ -292,6 +292,9 @@ func (p *publisher) markReturned(r amqp.Return) {
 
 // publish is the caller's side of a job.
 func (p *publisher) publish(ctx context.Context, j *job, outcomes []Outcome) error {
+	if err := ctx.Err(); err != nil {
+		return p.link.waiting(err) // select would toss a coin
+	}
 	select {
 	case p.jobs <- j:
 	case <-p.link.broken:
