@@ -112,12 +112,12 @@ func (i *intake) work() {
 }
 
 // storeAll stores requests together. If that fails, and not because the database is away, each is tried alone, so that none fails
-// because of its company.
+// because of its company; nor has to wait because one of them met a key that another transaction holds.
 func (i *intake) storeAll(ctx context.Context, requests []*asking) {
 	ctx, cancel := context.WithTimeout(ctx, intakeTime)
 	defer cancel()
 	err := i.insert(ctx, requests)
-	if err != nil && len(requests) > 1 && (!service.TransientDB(err) || lockTimedOut(err)) {
+	if err != nil && len(requests) > 1 && !service.TransientDB(err) {
 		var alone sync.WaitGroup
 		for _, request := range requests {
 			alone.Go(func() { i.storeAll(ctx, []*asking{request}) })
@@ -129,15 +129,6 @@ func (i *intake) storeAll(ctx context.Context, requests []*asking) {
 		request.err = err
 		close(request.done)
 	}
-}
-
-// lockTimedOut says that a request met a key which another transaction holds.
-func lockTimedOut(err error) bool {
-	sqlState, ok := errors.AsType[interface {
-		error
-		SQLState() string
-	}](err)
-	return ok && sqlState.SQLState() == "55P03"
 }
 
 // One statement for all of it, so that it costs one round trip and one commit. Of several requests with one key the first
