@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"example.com/banking/pkg/contract"
@@ -156,6 +157,55 @@ func TestAKeyThatIsBeingStoredHoldsUpNobodyElse(t *testing.T) {
 	<-keyed.done
 	if keyed.err != nil || !keyed.stored {
 		t.Errorf("stored %v, %v", keyed.stored, keyed.err)
+	}
+}
+
+// Any number of clients that ask for a key which somebody else is storing leave the way free for all others.
+func TestClientsThatWaitForAKeyHoldUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	other, err := d.db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Rollback(t.Context()) }()
+	if _, err := other.Exec(t.Context(), "insert into idempotency_keys values ('key', '', $1)", uuid.New()); err != nil {
+		t.Fatal(err)
+	}
+	i := intakeOf(d.db)
+	asked := d.ask(1, "key")
+	var keyed sync.WaitGroup
+	var stored, replayed atomic.Int64
+	for range intakeAtOnce + intakeApart + 2 {
+		a, err := newAccepted(t.Context(), asked.asked, asked.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keyed.Go(func() {
+			_, again, err := i.accept(t.Context(), a)
+			switch {
+			case err != nil:
+				t.Error(err)
+			case again:
+				replayed.Add(1)
+			default:
+				stored.Add(1)
+			}
+		})
+	}
+	eventually(t, "as many wait for the key as may", func() bool { return len(i.apart) == intakeApart })
+	if _, _, err := i.accept(t.Context(), d.ask(2, "").accepted); err != nil {
+		t.Error(err)
+	}
+	if n := stored.Load() + replayed.Load(); n != 0 || len(i.apart) != intakeApart {
+		t.Errorf("%d were answered before the key was free, %d wait for it", n, len(i.apart))
+	}
+	if err := other.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	keyed.Wait()
+	if stored.Load() != 1 || replayed.Load() != intakeAtOnce+intakeApart+1 {
+		t.Errorf("%d are stored, %d are answered with that", stored.Load(), replayed.Load())
 	}
 }
 
