@@ -25,7 +25,7 @@ func (d *desk) ask(amount int64, key string) *asking {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return &asking{accepted: a, done: make(chan struct{})}
+	return &asking{accepted: a, ctx: d.t.Context(), done: make(chan struct{})}
 }
 
 func (d *desk) count(query string, args ...any) (n int) {
@@ -106,7 +106,7 @@ func TestOneKeyTwiceInAStatement(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	first, other := d.ask(1, "key"), d.ask(2, "key")
-	again := &asking{accepted: first.accepted, done: make(chan struct{})}
+	again := &asking{accepted: first.accepted, ctx: t.Context(), done: make(chan struct{})}
 	a, err := newAccepted(t.Context(), first.asked, first.key)
 	if err != nil {
 		t.Fatal(err)
