@@ -22,8 +22,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// These variables make a copy of the test binary a service that dies of some messages: of those whose id begins with "exit" at once,
-// while those that begin with "hang" wait for a stop, or for somebody to kill it.
+// These variables make a copy of the test binary a service that dies of some messages: of those whose id begins with "exit" at once, of
+// "late" when it is decided what becomes of it, while those that begin with "hang" wait for a stop, or for somebody to kill it.
 const (
 	mortalBroker   = "MORTAL_AMQP_URL"
 	mortalDatabase = "MORTAL_DATABASE_URL"
@@ -66,6 +66,8 @@ func mortal() error {
 			switch {
 			case strings.HasPrefix(m.MessageID, "exit"):
 				os.Exit(137)
+			case strings.HasPrefix(m.MessageID, "late"):
+				return nil, errors.New("it fails")
 			case strings.HasPrefix(m.MessageID, "hang"):
 				fmt.Println("hanging")
 				<-ctx.Done()
@@ -76,6 +78,11 @@ func mortal() error {
 			}
 		}
 		return make([]error, len(batch)), tx.Commit(ctx)
+	}
+	c.Observe = func(a messaging.Attempt) {
+		if strings.HasPrefix(a.MessageID, "late") && a.Reason != retry.ReasonCrashLoop {
+			os.Exit(137)
+		}
 	}
 	session := messaging.NewSession(s)
 	consumer, err := session.NewConsumer(c)
@@ -227,6 +234,24 @@ func TestMessageThatKillsItsConsumerIsQuarantinedAlone(t *testing.T) {
 	if n := g.number(runsOf, "exit"); n != 3 {
 		t.Errorf("it was started %d times", n)
 	}
+}
+
+// A message can also end its process after its handler: by what we make of its failure, a panic over its headers for instance.
+func TestMessageWhoseFailureKillsItsConsumerIsQuarantinedAlone(t *testing.T) {
+	t.Parallel()
+	g := newGraveyard(t)
+	for _, id := range []string{"good-1", "late", "good-2"} {
+		g.publishBody(debited, body(id))
+	}
+	for range 3 {
+		g.dies()
+	}
+	g.survives(func() {
+		if d := g.parkedAfter(3, retry.ReasonCrashLoop, retry.Unknown); string(d.Body) != body("late") {
+			t.Errorf("%s is parked", d.Body)
+		}
+		g.onlyEffects(2)
+	})
 }
 
 func TestStopsInGoodOrderBetweenCrashesDoNotCount(t *testing.T) {

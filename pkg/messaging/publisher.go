@@ -16,9 +16,10 @@ import (
 // when ctx or the session's PublishTimeout ends; without a session, or with a broker that blocks publishing, it waits
 // until then.
 //
-// A message that the broker refuses for itself, e.g. for a body above its size limit, takes the outcomes of everything that
-// was outstanding along and is in the error as a *Refused; publish one by one to find the culprit. A message that cannot be put on the wire at all is not
-// sent and is named by an *Unpublishable in the error. No other error holds either of them. Publish is safe for concurrent use.
+// A message that the broker refuses for itself, e.g. for a body above its size limit, takes the outcomes of everything that was
+// outstanding along and is in the error as a *Refused; publish one by one to find the culprit. A message that cannot be put on
+// the wire at all is not sent and is named by an *Unpublishable in the error. No other error holds either of them. Publish is
+// safe for concurrent use.
 func (s *Session) Publish(ctx context.Context, messages []Publishing) (outcomes []Outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.PublishTimeout)
 	defer cancel()
@@ -292,6 +293,9 @@ func (p *publisher) markReturned(r amqp.Return) {
 
 // publish is the caller's side of a job.
 func (p *publisher) publish(ctx context.Context, j *job, outcomes []Outcome) error {
+	if err := ctx.Err(); err != nil {
+		return p.link.waiting(err) // select would toss a coin
+	}
 	select {
 	case p.jobs <- j:
 	case <-p.link.broken:

@@ -244,3 +244,21 @@ func TestPublishEndsWithItsContext(t *testing.T) {
 		t.Errorf("%v, %v after %v", outcomes, err, time.Since(began))
 	}
 }
+
+// Whose time is over publishes nothing: he is told that nobody knows what became of it, and somebody else sends it.
+func TestPublishSendsNothingForACallerWhoseTimeIsOver(t *testing.T) {
+	t.Parallel()
+	f := publisher(t)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i := range 100 {
+		outcomes, err := f.session.Publish(over, []messaging.Publishing{event(fmt.Sprint("late ", i))})
+		if !errors.Is(err, context.Canceled) || outcomes[0] != messaging.Unknown {
+			t.Fatalf("%v, %v", outcomes, err)
+		}
+	}
+	f.wantOutcomes(f.outcomes(event("in time")), messaging.Acked) // behind whatever was sent before
+	if queue, err := f.client.QueueDeclarePassive(contract.AccountEventsQueue, true, false, false, false, nil); err != nil || queue.Messages != 1 {
+		t.Errorf("%d messages were sent, want 1: %v", queue.Messages, err)
+	}
+}

@@ -86,8 +86,15 @@ func (c *Consumer) runSuspect(live context.Context, d *delivery, brokerMajor int
 		// each time, it is this message that takes it away, and it would come back for ever.
 		return
 	}
-	d.suspect, d.begun = false, false
-	c.notes.end(d.key)
+	d.suspect = false
+}
+
+// noteEnd notes that a delivery which was started as a suspect is one no more.
+func (c *Consumer) noteEnd(d *delivery) {
+	if d.begun && !d.suspect {
+		d.begun = false
+		c.notes.end(d.key)
+	}
 }
 
 // noteStart is an error when the delivery must not run. Nothing of the body has been decoded yet: that may be what kills.

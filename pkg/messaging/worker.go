@@ -21,29 +21,29 @@ func (c *Consumer) handle(live context.Context, b *batch) {
 	for _, d := range b.deliveries {
 		d.err, d.verdict, d.untried = nil, none, false
 	}
-	if c.run(live, b) {
-		c.judge(live, b.deliveries)
-	}
+	c.run(live, b)
 }
 
-// run runs a batch when it is its turn. It answers false when that never came: the deliveries go back as they are.
-func (c *Consumer) run(live context.Context, b *batch) bool {
+// run runs a batch and judges it, when it is its turn. When that never comes there is no verdict: the deliveries go back as they are.
+func (c *Consumer) run(live context.Context, b *batch) {
 	suspect := b.deliveries[0].suspect
 	if c.session.turns.begin(live, suspect) != nil {
-		return false // we stop
+		return // we stop
 	}
 	defer c.session.turns.end(suspect)
 	select {
 	case <-b.owner.link.broken:
-		return false // the broker has put them back already
+		return // the broker has put them back already
 	default:
 	}
-	if suspect {
-		c.runSuspect(live, b.deliveries[0], b.owner.link.brokerMajor)
-	} else {
+	if !suspect {
 		c.execute(live, b.deliveries)
+		c.judge(live, b.deliveries)
+		return
 	}
-	return true
+	c.runSuspect(live, b.deliveries[0], b.owner.link.brokerMajor)
+	c.judge(live, b.deliveries)
+	c.noteEnd(b.deliveries[0]) // not earlier: what is made of its failure may be what ends the process
 }
 
 // execute takes deliveries through the handler, in as few transactions as it can. Each ends with its error, or nil.

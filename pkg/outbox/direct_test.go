@@ -230,3 +230,27 @@ func TestConfirmedRowsOutliveADatabaseFailure(t *testing.T) {
 		t.Errorf("%d of the released row, %d rows in all", n, rowCount(t, o.config.Pool, "true"))
 	}
 }
+
+// A process is paused between the commit and the publishing, for longer than the hold: the relay of another one has sent the rows by then,
+// and it sends nothing any more.
+func TestWhoIsPausedForLongerThanTheHoldPublishesNothing(t *testing.T) {
+	t.Parallel()
+	pool, b := newPool(t), &broker{}
+	inTime := publisherFunc(func(ctx context.Context, batch []messaging.Publishing) ([]messaging.Outcome, error) {
+		if err := ctx.Err(); err != nil { // as a Session does
+			return make([]messaging.Outcome, len(batch)), err
+		}
+		return b.Publish(ctx, batch)
+	})
+	paused := startOpen(t, Config{Pool: pool, Publisher: inTime})
+	paused.hold = 50 * time.Millisecond
+	late := commit(t, paused, newMessages(t, 3)...)
+	start(t, Config{Pool: pool, Publisher: b, Poll: 10 * time.Millisecond})
+	awaitEmpty(t, pool)
+	sent := b.count()
+	late.Committed()
+	eventually(t, "it has given up", func() bool { return !paused.direct.open.Load() && paused.direct.inFlight.Load() == 0 })
+	if n := b.count(); n != sent || sent != 3+1 {
+		t.Errorf("published %d messages, and %d more afterwards", sent, n-sent)
+	}
+}

@@ -25,7 +25,7 @@ type frontier struct {
 	hint      int64 // an earlier candidate, now old enough
 }
 
-// finished notes that every message up to id that could be seen has been sent.
+// finished notes that the message with this id has been sent, and those before it as a rule: what goes directly overtakes the relay's.
 func (f *frontier) finished(id int64, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

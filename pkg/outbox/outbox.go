@@ -123,8 +123,8 @@ func (q *Queued) insert(b *pgx.Batch) {
 	})
 }
 
-// Wake tells the relay of this process to look for rows, for instance those that something else than Queue has inserted. It never blocks, and many calls
-// at once are one. A forgotten or lost call costs the poll interval, not the message.
+// Wake tells the relay of this process to look for rows, for instance those that something else than Queue has inserted. It
+// never blocks, and many calls at once are one. A forgotten or lost call costs the poll interval, not the message.
 func (o *Outbox) Wake() {
 	select {
 	case o.wake <- struct{}{}:

@@ -27,9 +27,9 @@ var relayBackoff = retry.Backoff{Base: 100 * time.Millisecond, Factor: 2, Cap: 5
 // Run relays until ctx ends, then lets the batch that is under way finish, briefly, and returns nil. It outlives every failure of the
 // database and the broker. Any number of processes may run it on the same table.
 //
-// Most messages never come here: they go the direct way. Two kinds of loops share the others. The relays wait for Wake and claim from the frontier on: that is fast and finds nearly
-// everything. The sweep claims from the very beginning, once every poll interval: that finds the rest, which is what
-// commits late, what a crashed process left and what waits for its next attempt.
+// Most messages never come here: they go the direct way. Two kinds of loops share the others. The relays wait for Wake and claim
+// from the frontier on: that is fast and finds nearly everything. The sweep claims from the very beginning, once every poll
+// interval: that finds the rest, which is what commits late, what a crashed process left and what waits for its next attempt.
 func (o *Outbox) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	for range o.config.Concurrency {

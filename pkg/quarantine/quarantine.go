@@ -1,10 +1,11 @@
 // Package quarantine is what an operator does with messages that were given up: look at them, send them on their way again, or throw
 // them away, each of it over HTTP and on the service that owns the queue.
 //
-// Looking never takes anything: the messages are taken in hand without an ack, chunk by chunk, each over a channel of its own, and closing
-// the channels one after the other puts all of them back in their order. A replay publishes a message, waits until the broker has it, and only then acks the parked one; so whatever breaks
-// in between leaves a second copy, which the inbox absorbs, and never a hole. Everything that changes something is written into
-// an audit table before it happens, and nothing is changed unless it was asked for in so many words ("confirm": true).
+// Looking never takes anything: the messages are taken in hand without an ack, chunk by chunk, each over a channel of its own,
+// and closing the channels one after the other puts all of them back in their order. A replay publishes a message, waits until
+// the broker has it, and only then acks the parked one; so whatever breaks in between leaves a second copy, which the inbox
+// absorbs, and never a hole. Everything that changes something is written into an audit table before it happens, and nothing is
+// changed unless it was asked for in so many words ("confirm": true).
 //
 // While somebody looks, nobody else can: what one holds unacknowledged is invisible to the other. So there is one look or run at a
 // time for each queue, over all replicas, kept by a lock of the database.

@@ -92,8 +92,8 @@ func (h *HTTP) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// deadline ends the request's context early enough for an answer within ten seconds, or when stopping leaves no more time. The request gets its own context
-// back afterwards, so that the error handler can tell a client that left from a time that ran out.
+// deadline ends the request's context early enough for an answer within ten seconds, or when stopping leaves no more time. The
+// request gets its own context back afterwards, so that the error handler can tell a client that left from a time that ran out.
 func (h *HTTP) deadline(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		whole := c.Request()

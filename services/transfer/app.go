@@ -152,7 +152,7 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		return nil, err
 	}
 	transfers := &store{pool: pool}
-	(&api{store: transfers, intake: &intake{pool: pool, store: transfers, outbox: relay}}).register(server.Echo)
+	(&api{store: transfers, intake: newIntake(pool, transfers, relay)}).register(server.Echo)
 	faults.Register(server.Admin)
 	parked.Register(server.Admin)
 

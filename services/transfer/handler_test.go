@@ -56,7 +56,7 @@ func boxOf(db *pgxpool.Pool) *outbox.Outbox {
 
 // intakeOf stores transfers as POST does.
 func intakeOf(db *pgxpool.Pool) *intake {
-	return &intake{pool: db, store: &store{pool: db}, outbox: boxOf(db)}
+	return newIntake(db, &store{pool: db}, boxOf(db))
 }
 
 // noBroker is never asked: no relay runs.

@@ -13,13 +13,15 @@ import (
 	"example.com/banking/services/transfer/lifecycle"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 const (
 	intakeBatch  = 64               // requests in one statement at most
 	intakeAtOnce = 2                // statements under way: one is collected while another commits
-	intakeTime   = 10 * time.Second // for one statement; no request waits for longer
+	intakeTime   = 10 * time.Second // for one statement
+	intakeApart  = 4                // requests at most that wait in the database for a key which another transaction holds
 )
 
 // intake stores what POST /transfers asks for. A request that comes when nothing is under way is stored at once, alone. Those that come
@@ -29,10 +31,15 @@ type intake struct {
 	pool   *pgxpool.Pool
 	store  *store
 	outbox *outbox.Outbox
+	apart  chan struct{} // one for each that waits for a key
 
 	mu      sync.Mutex
 	waiting []*asking
 	atWork  int
+}
+
+func newIntake(pool *pgxpool.Pool, s *store, o *outbox.Outbox) *intake {
+	return &intake{pool: pool, store: s, outbox: o, apart: make(chan struct{}, intakeApart)}
 }
 
 // asking is a request on its way into the database.
@@ -55,7 +62,8 @@ func (i *intake) accept(ctx context.Context, a accepted) (t transfer, replayed b
 	select {
 	case <-request.done:
 	case <-ctx.Done():
-		return transfer{}, false, fmt.Errorf("accept transfer: %w", ctx.Err()) // it may be stored all the same
+		i.leave(request)
+		return transfer{}, false, fmt.Errorf("accept transfer: %w", ctx.Err())
 	}
 	switch {
 	case request.err != nil:
@@ -82,6 +90,16 @@ func (i *intake) enter(request *asking) {
 	}
 }
 
+// leave takes back a request whose client has gone or was told that it failed. One whose statement is under way may be stored all the same;
+// one that only waits must not be, minutes later, when the database is back: he may have asked again by then.
+func (i *intake) leave(request *asking) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if at := slices.Index(i.waiting, request); at >= 0 {
+		i.waiting = slices.Delete(i.waiting, at, at+1)
+	}
+}
+
 // work stores what waits, until nothing does.
 func (i *intake) work() {
 	for {
@@ -101,32 +119,51 @@ func (i *intake) work() {
 }
 
 // storeAll stores requests together. If that fails, and not because the database is away, each is tried alone, so that none fails
-// because of its company.
+// because of its company. One that meets a key which another transaction holds waits for it apart: nobody else waits with it.
 func (i *intake) storeAll(ctx context.Context, requests []*asking) {
 	ctx, cancel := context.WithTimeout(ctx, intakeTime)
 	defer cancel()
-	err := i.insert(ctx, requests)
-	if err != nil && len(requests) > 1 && (!service.TransientDB(err) || lockTimedOut(err)) {
+	err := i.insert(ctx, requests, true)
+	switch {
+	case err != nil && len(requests) > 1 && !service.TransientDB(err):
 		var alone sync.WaitGroup
 		for _, request := range requests {
 			alone.Go(func() { i.storeAll(ctx, []*asking{request}) })
 		}
 		alone.Wait()
-		return
-	}
-	for _, request := range requests {
-		request.err = err
-		close(request.done)
+	case lockTimedOut(err):
+		go i.storeApart(requests[0])
+	default:
+		for _, request := range requests {
+			request.end(err)
+		}
 	}
 }
 
-// lockTimedOut says that a request met a key which another transaction holds.
+// storeApart stores one request, however long the transaction takes that holds its key. Few may wait in this way at once: each needs a
+// connection, and the consumer has to have some.
+func (i *intake) storeApart(request *asking) {
+	ctx, cancel := context.WithTimeout(request.ctx, intakeTime)
+	defer cancel()
+	select {
+	case i.apart <- struct{}{}:
+		defer func() { <-i.apart }()
+		request.end(i.insert(ctx, []*asking{request}, false))
+	case <-ctx.Done():
+		request.end(ctx.Err())
+	}
+}
+
+// end tells whoever waits for the request what became of it.
+func (r *asking) end(err error) {
+	r.err = err
+	close(r.done)
+}
+
+// lockTimedOut says that a statement met a lock, in practice that of a key, which another transaction holds.
 func lockTimedOut(err error) bool {
-	sqlState, ok := errors.AsType[interface {
-		error
-		SQLState() string
-	}](err)
-	return ok && sqlState.SQLState() == "55P03"
+	var answer *pgconn.PgError
+	return errors.As(err, &answer) && answer.Code == "55P03"
 }
 
 // One statement for all of it, so that it costs one round trip and one commit. Of several requests with one key the first
@@ -157,11 +194,12 @@ select message_id, type, routing_key, body, correlation_id, trace_parent, mandat
 from asked where id in (select id from accepted)
 returning id, message_id`
 
-// A request whose key is being stored by somebody else waits for that, but does not let its company wait.
+// A request whose key is being stored by somebody else is to wait for that, but not to let others wait.
 const waitBriefly = `select set_config('lock_timeout', '20ms', true)`
 
-// insert stores requests in one transaction, and sends their messages.
-func (i *intake) insert(ctx context.Context, requests []*asking) error {
+// insert stores requests in one transaction, and sends their messages. For a key that another transaction holds it waits briefly, or until
+// that ends.
+func (i *intake) insert(ctx context.Context, requests []*asking, briefly bool) error {
 	messages := make([]outbox.Message, len(requests))
 	byMessage := make(map[string]*asking, len(requests))
 	for n, r := range requests {
@@ -170,7 +208,7 @@ func (i *intake) insert(ctx context.Context, requests []*asking) error {
 	}
 	queued := i.outbox.Prepare(messages)
 	b := &pgx.Batch{}
-	if len(requests) > 1 && slices.ContainsFunc(requests, func(r *asking) bool { return r.key != nil }) {
+	if briefly && slices.ContainsFunc(requests, func(r *asking) bool { return r.key != nil }) {
 		b.Queue(waitBriefly)
 	}
 	b.Queue(acceptTransfers, append(columnsOf(requests), queued.Hold())...).Query(func(rows pgx.Rows) error {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"example.com/banking/pkg/contract"
@@ -23,7 +25,7 @@ func (d *desk) ask(amount int64, key string) *asking {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return &asking{accepted: a, done: make(chan struct{})}
+	return &asking{accepted: a, ctx: d.t.Context(), done: make(chan struct{})}
 }
 
 func (d *desk) count(query string, args ...any) (n int) {
@@ -104,7 +106,7 @@ func TestOneKeyTwiceInAStatement(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	first, other := d.ask(1, "key"), d.ask(2, "key")
-	again := &asking{accepted: first.accepted, done: make(chan struct{})}
+	again := &asking{accepted: first.accepted, ctx: t.Context(), done: make(chan struct{})}
 	a, err := newAccepted(t.Context(), first.asked, first.key)
 	if err != nil {
 		t.Fatal(err)
@@ -158,6 +160,55 @@ func TestAKeyThatIsBeingStoredHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
+// Any number of clients that ask for a key which somebody else is storing leave the way free for all others.
+func TestClientsThatWaitForAKeyHoldUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	other, err := d.db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Rollback(t.Context()) }()
+	if _, err := other.Exec(t.Context(), "insert into idempotency_keys values ('key', '', $1)", uuid.New()); err != nil {
+		t.Fatal(err)
+	}
+	i := intakeOf(d.db)
+	asked := d.ask(1, "key")
+	var keyed sync.WaitGroup
+	var stored, replayed atomic.Int64
+	for range intakeAtOnce + intakeApart + 2 {
+		a, err := newAccepted(t.Context(), asked.asked, asked.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keyed.Go(func() {
+			_, again, err := i.accept(t.Context(), a)
+			switch {
+			case err != nil:
+				t.Error(err)
+			case again:
+				replayed.Add(1)
+			default:
+				stored.Add(1)
+			}
+		})
+	}
+	eventually(t, "as many wait for the key as may", func() bool { return len(i.apart) == intakeApart })
+	if _, _, err := i.accept(t.Context(), d.ask(2, "").accepted); err != nil {
+		t.Error(err)
+	}
+	if n := stored.Load() + replayed.Load(); n != 0 || len(i.apart) != intakeApart {
+		t.Errorf("%d were answered before the key was free, %d wait for it", n, len(i.apart))
+	}
+	if err := other.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	keyed.Wait()
+	if stored.Load() != 1 || replayed.Load() != intakeAtOnce+intakeApart+1 {
+		t.Errorf("%d are stored, %d are answered with that", stored.Load(), replayed.Load())
+	}
+}
+
 // Statements that name the same keys in different orders do not wait for each other in a circle.
 func TestKeysInAnyOrderDoNotDeadlock(t *testing.T) {
 	t.Parallel()
@@ -181,5 +232,66 @@ func TestKeysInAnyOrderDoNotDeadlock(t *testing.T) {
 	clients.Wait()
 	if n := d.count("select count(*) from transfers"); n != 32 || d.count("select count(*) from idempotency_keys") != 32 {
 		t.Errorf("%d transfers of 32 keys", n)
+	}
+}
+
+// Whoever has left before his request's turn came is not stored: he was told that it failed, may have asked again since, and a database that
+// hangs must not fill the memory with what nobody waits for.
+func TestWhoHasLeftIsNotStored(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	i := intakeOf(d.db)
+	lock, err := d.db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Rollback(t.Context()) }()
+	if _, err := lock.Exec(t.Context(), "lock table transfers in share mode"); err != nil {
+		t.Fatal(err)
+	}
+	inTheQueue := func(atWork, waiting int) {
+		eventually(t, fmt.Sprintf("%d statements are under way and %d requests wait", atWork, waiting), func() bool {
+			i.mu.Lock()
+			defer i.mu.Unlock()
+			return i.atWork == atWork && len(i.waiting) == waiting
+		})
+	}
+	enter := func(ctx context.Context, clients *sync.WaitGroup, want error) {
+		a := d.ask(1, "")
+		clients.Go(func() {
+			if _, _, err := i.accept(ctx, a.accepted); !errors.Is(err, want) {
+				t.Errorf("answered %v, want %v", err, want)
+			}
+		})
+	}
+	var patient, impatient sync.WaitGroup
+	for n := range intakeAtOnce {
+		enter(t.Context(), &patient, nil)
+		inTheQueue(n+1, 0)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	for range 3 {
+		enter(ctx, &impatient, context.Canceled)
+	}
+	enter(t.Context(), &patient, nil)
+	inTheQueue(intakeAtOnce, 4)
+	leave()
+	impatient.Wait()
+	i.mu.Lock()
+	if n := len(i.waiting); n != 1 {
+		t.Errorf("%d requests wait, of 1 whose client is there", n)
+	}
+	i.mu.Unlock()
+	if err := lock.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	patient.Wait()
+	eventually(t, "nothing is under way", func() bool {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		return i.atWork == 0
+	})
+	if n := d.count("select count(*) from transfers"); n != intakeAtOnce+1 {
+		t.Errorf("%d transfers are stored, of %d whose clients were there", n, intakeAtOnce+1)
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// sweeper times out transfers that have been open for too long, which turns them back unless they are on their way already, and keeps the table of outcome counts short.
+// sweeper times out transfers that have been open for too long, which turns them back unless they are on their way already, and
+// keeps the table of outcome counts short.
 type sweeper struct {
 	pool     *pgxpool.Pool
 	outbox   *outbox.Outbox
