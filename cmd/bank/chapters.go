@@ -159,8 +159,9 @@ func (t *tour) awaitInbox(ctx context.Context, ids []string) (rows int, err erro
 	return rows, err
 }
 
-// poison is the message of the first exercise: an event about a transfer that never was.
-const poison = `{"messageId":"poison-1","type":"Accounts.Account.Debited","data":{"transferId":"not-a-real-id"}}`
+// poison is the message of the first exercise, an event about a transfer that never was, under an id of its own: who publishes poison-1 by hand
+// after the tour shall find only what became of that.
+const poison = `{"messageId":"tour-poison","type":"Accounts.Account.Debited","data":{"transferId":"not-a-real-id"}}`
 
 func (t *tour) parkPoison(ctx context.Context, _ *cast) error {
 	t.title("A message that cannot be handled")
@@ -171,7 +172,7 @@ func (t *tour) parkPoison(ctx context.Context, _ *cast) error {
 	if err != nil {
 		return err
 	}
-	attempts, err := followAttempts(t.logs, "transfer", "poison-1")
+	attempts, err := followAttempts(t.logs, "transfer", "tour-poison")
 	if err != nil {
 		return err
 	}

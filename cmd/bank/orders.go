@@ -104,7 +104,7 @@ func (k *kept) awaitReady(ctx context.Context) error {
 		}
 		// It may have ended before anybody looked: then it has no process, and perhaps another one soon, which ends as quickly.
 		if now := k.shown(); now.PID == 0 || now.PID != started.PID {
-			return fmt.Errorf("%s ended before it was ready (%s):\n%s", k.name, now.LastEnd, lastLines(k.service.process.Log))
+			return fmt.Errorf("%s ended before it was ready (%s):\n%s", k.name, now.LastEnd, k.service.lastLines())
 		}
 		select {
 		case <-ctx.Done():

@@ -39,6 +39,7 @@ func checkCommands(t *testing.T, page, text string) int {
 	t.Helper()
 	found := ourCommand.FindAllString(text, -1)
 	for _, line := range found {
+		line, _, _ = strings.Cut(line, " #") // what a shell leaves out
 		args := word.FindAllString(placeholder.ReplaceAllString(line, "x"), -1)
 		for i := range args {
 			args[i] = strings.Trim(args[i], `",.:;`)
@@ -60,6 +61,13 @@ func checkCommands(t *testing.T, page, text string) int {
 func TestPagesNameCommandsThatExist(t *testing.T) {
 	t.Parallel()
 	found := 0
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := checkCommands(t, "README.md", string(readme)); n < 20 {
+		t.Errorf("README.md has only %d commands", n)
+	}
 	for page, text := range markdown(t, ".") {
 		n := checkCommands(t, page, text)
 		if strings.HasPrefix(page, "exercises") && n < 2 { // to run it, and to verify

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"example.com/banking/internal/supervise"
@@ -25,9 +27,10 @@ type service struct {
 	run     func(supervise.Process) (*supervise.Child, error)
 	taken   map[int]bool // the ports of this bank's services
 
-	port  int
-	url   string
-	child *supervise.Child
+	port   int
+	url    string
+	child  *supervise.Child
+	logged atomic.Int64 // how long its log was when it was started: what stands there is of earlier runs
 }
 
 // stopTimeout exceeds a service's SHUTDOWN_GRACE of 15 s, so that a graceful stop is never cut short.
@@ -63,6 +66,10 @@ func (s *service) restart(changed map[string]string) error {
 	p.Env = append(slices.Clone(p.Env), "HTTP_ADDR="+s.address())
 	for name, value := range changed {
 		p.Env = append(p.Env, name+"="+value) // of two of a name the last counts
+	}
+	s.logged.Store(0)
+	if log, err := os.Stat(p.Log); err == nil {
+		s.logged.Store(log.Size())
 	}
 	child, err := s.run(p)
 	if err == nil {
@@ -107,7 +114,7 @@ func (s *service) awaitReady(ctx context.Context, term *terminal) error {
 		}
 		select {
 		case <-s.child.Done():
-			return fmt.Errorf("%s %w (%s):\n%s", s.name, errEndedEarly, s.child.Exit(), lastLines(s.process.Log))
+			return fmt.Errorf("%s %w (%s):\n%s", s.name, errEndedEarly, s.child.Exit(), s.lastLines())
 		case <-ctx.Done():
 			return fmt.Errorf("%s did not become ready: %w: %s", s.name, ctx.Err(), why)
 		case <-tick.C:
@@ -153,14 +160,23 @@ func (s *service) get(ctx context.Context, client *http.Client, path, token stri
 	return resp.StatusCode, strings.TrimSpace(string(body))
 }
 
-func lastLines(path string) string {
-	content, err := os.ReadFile(path)
+// mostLastLines is how much of a log an error shows, in bytes.
+const mostLastLines = 2000
+
+// lastLines are those that the service wrote since it was started, from the end: the reason why it ended stands there.
+func (s *service) lastLines() string {
+	content, err := os.ReadFile(s.process.Log)
 	if err != nil {
 		return err.Error()
 	}
-	const most = 2000
-	if len(content) > most {
-		content = content[len(content)-most:]
+	if from := s.logged.Load(); from <= int64(len(content)) {
+		content = content[from:]
 	}
-	return strings.TrimSpace(string(content))
+	if len(content) > mostLastLines {
+		content = content[len(content)-mostLastLines:]
+		if _, whole, cut := bytes.Cut(content, []byte("\n")); cut {
+			content = whole
+		}
+	}
+	return fmt.Sprintf("%s\n(the whole log: %s)", bytes.TrimSpace(content), s.process.Log)
 }

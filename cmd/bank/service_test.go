@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -54,6 +55,9 @@ func TestServiceThatFailsIsNotStartedAgain(t *testing.T) {
 	t.Parallel()
 	s := fakeAccount(t)
 	s.process.Env = nil // without any address it refuses to start
+	if err := os.WriteFile(s.process.Log, []byte("a failure of yesterday\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	starts, run := 0, s.run
 	s.run = func(p supervise.Process) (*supervise.Child, error) { starts++; return run(p) }
 	term := &terminal{out: io.Discard, err: io.Discard}
@@ -64,8 +68,11 @@ func TestServiceThatFailsIsNotStartedAgain(t *testing.T) {
 	if err := s.start(free, term); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.bringUp(t.Context(), term); err == nil || !strings.Contains(err.Error(), "DATABASE_URL is missing") {
+	err = s.bringUp(t.Context(), term)
+	if err == nil || !strings.Contains(err.Error(), "DATABASE_URL is missing") || !strings.Contains(err.Error(), s.process.Log) {
 		t.Errorf("error = %v, want the reason from the log", err)
+	} else if strings.Contains(err.Error(), "yesterday") {
+		t.Errorf("error = %v, want nothing of earlier runs", err)
 	}
 	if starts != 1 {
 		t.Errorf("started %d times, want 1", starts)

@@ -2,7 +2,10 @@
 // sitting, as somebody would write it by hand after reading account and transfer.
 //
 // The template is the folder files. What is in files/service is the service itself; files/repository is what makes it one of this
-// repository's, files/module what makes it a module of its own.
+// repository's, files/module what makes it a module of its own, files/replaced what such a module needs when a checkout stands in for the
+// version of this repository that it would require otherwise.
+//
+//go:generate go test -run TestModuleIsTidy . -update
 package newservice
 
 import (

@@ -31,7 +31,6 @@ type data struct {
 	Events       []event
 	PasswordHash string // of the broker's user, in the composition for Docker
 	Replacement  string // of this repository in go.mod: the checkout
-	Requirements string // of a module: those of this repository, as go.mod has them
 }
 
 // Render makes all files of the service: their contents by path. The paths are below the checkout, or below the module's folder. An error
@@ -54,12 +53,16 @@ func Render(o Order) (map[string][]byte, error) {
 			d.render("files/service", path.Join("services", o.Name), rendered),
 			d.render("files/repository", "", rendered))
 	}
+	err = errors.Join(d.render("files/service", "", rendered), d.render("files/module", "", rendered))
 	if o.Version == "" {
-		if err := d.require(rendered); err != nil {
-			return nil, err
+		// What `go mod tidy` makes of it, so that nothing has to be asked of the network. go generate keeps it so.
+		d.Replacement = o.Checkout
+		if strings.ContainsAny(o.Checkout, " \t\"'`()[]{},") {
+			d.Replacement = strconv.Quote(o.Checkout)
 		}
+		err = errors.Join(err, d.render("files/replaced", "", rendered))
 	}
-	return rendered, errors.Join(d.render("files/service", "", rendered), d.render("files/module", "", rendered))
+	return rendered, err
 }
 
 // render adds the files of a folder of the template, below the given path.
@@ -92,37 +95,6 @@ func (d data) render(folder, below string, rendered map[string][]byte) error {
 		rendered[to] = content
 		return nil
 	})
-}
-
-// require takes the requirements of the module from the checkout that replaces this repository: the versions that its tests have
-// seen, and sums for them, so that nothing has to be asked of the network.
-func (d *data) require(rendered map[string][]byte) error {
-	content, err := os.ReadFile(filepath.Join(d.Checkout, "go.mod"))
-	if err != nil {
-		return fmt.Errorf("read requirements: %w", err)
-	}
-	var required []string
-	inside := false
-	for line := range strings.Lines(string(content)) {
-		switch {
-		case strings.HasPrefix(line, "require ("):
-			inside = true
-		case strings.HasPrefix(line, ")"):
-			inside = false
-		case inside:
-			required = append(required, line)
-		}
-	}
-	d.Replacement = d.Checkout
-	if strings.ContainsAny(d.Checkout, " \t\"'`()[]{},") {
-		d.Replacement = strconv.Quote(d.Checkout)
-	}
-	slices.Sort(required)
-	d.Requirements = strings.Join(required, "")
-	if rendered["go.sum"], err = os.ReadFile(filepath.Join(d.Checkout, "go.sum")); err != nil {
-		return fmt.Errorf("read sums: %w", err)
-	}
-	return nil
 }
 
 // Write writes what Render made below the folder, in the order of the paths, and returns these. It overwrites nothing: when a file is there

@@ -193,6 +193,9 @@ func (b *bank) call(method, path, body string, headers ...string) answer {
 	}
 	for _, line := range headers {
 		name, value, _ := strings.Cut(line, ": ")
+		if name == "Host" { // which Go's client takes from elsewhere
+			request.Host = value
+		}
 		request.Header.Add(name, value)
 	}
 	return b.send(b.t, request)

@@ -297,6 +297,7 @@ func TestDocumentedAnswersExist(t *testing.T) {
 	b.call(http.MethodPost, "/transfers", "{}")
 	b.call(http.MethodPost, "/transfers", body, "Sec-Fetch-Site: cross-site")
 	b.call(http.MethodPost, "/transfers", strings.Repeat(" ", 1<<20+1))
+	b.call(http.MethodPost, "/transfers", body, "Host: rebound.example")
 	b.call(http.MethodGet, "/transfers?limit=1&status=REQUESTED", "")
 	b.call(http.MethodGet, "/transfers?limit=0", "")
 	b.call(http.MethodGet, "/transfers/summary", "")
@@ -306,6 +307,10 @@ func TestDocumentedAnswersExist(t *testing.T) {
 	b.call(http.MethodGet, "/transfers/"+uuid.NewString()+"/life", "")
 	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.yaml"} {
 		b.call(http.MethodGet, path, "")
+		b.call(http.MethodGet, path, "", "Host: rebound.example")
+	}
+	for _, path := range []string{"", "/summary", "/" + id, "/" + id + "/life"} {
+		b.call(http.MethodGet, "/transfers"+path, "", "Host: rebound.example")
 	}
 	for _, missing := range checker.Uncovered() {
 		if !strings.HasSuffix(missing, " 503") && !strings.HasSuffix(missing, " default") {

@@ -54,14 +54,20 @@ func TestPagesNameWhatIsThere(t *testing.T) {
 	for page, text := range pages {
 		for _, l := range link.FindAllStringSubmatch(text, -1) {
 			said, target := l[1], l[2]
-			if strings.Contains(target, "://") || strings.HasPrefix(target, "#") {
+			if strings.Contains(target, "://") {
 				continue
 			}
-			target, _, _ = strings.Cut(target, "#")
+			target, section, _ := strings.Cut(target, "#")
 			path := filepath.Join(root, filepath.Dir(page), target)
+			if target == "" {
+				path = filepath.Join(root, page)
+			}
 			if _, err := os.Stat(path); err != nil {
 				t.Errorf("%s: %s leads nowhere", page, l[0])
 				continue
+			}
+			if section != "" && filepath.Ext(path) == ".md" && !hasSection(t, path, section) {
+				t.Errorf("%s: %s: there is no such section", page, l[0])
 			}
 			if filepath.Ext(path) != ".go" {
 				continue
@@ -80,6 +86,26 @@ func TestPagesNameWhatIsThere(t *testing.T) {
 	if symbols < 150 {
 		t.Errorf("only %d symbols are named", symbols)
 	}
+}
+
+var (
+	heading    = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	notInNames = regexp.MustCompile(`[^\pL\pN_ -]`)
+)
+
+// hasSection says whether a page has a heading of this name, as GitHub makes names of headings.
+func hasSection(t *testing.T, page, name string) bool {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range heading.FindAllStringSubmatch(string(text), -1) {
+		if strings.ReplaceAll(notInNames.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-") == name {
+			return true
+		}
+	}
+	return false
 }
 
 // What a walkthrough names it names so that it is checked.

@@ -47,6 +47,9 @@ func (s *Servers) StartBroker(ctx context.Context) error {
 	if err := awaitReady(ctx, "RabbitMQ", s.broker.child, log, s.probeBroker); err != nil {
 		return err
 	}
+	if err := s.refuseOldBroker(ctx); err != nil {
+		return err
+	}
 	_, _ = fmt.Fprintf(s.cfg.Log, "RabbitMQ is ready on port %d, its management on %d (%.1f s)\n",
 		s.access.AMQPPort, s.access.ManagementPort, time.Since(began).Seconds())
 	return nil

@@ -330,6 +330,7 @@ func TestDocumentedAnswersAreGiven(t *testing.T) {
 	for _, c := range [][2]string{{"GET", "/admin/faults"}, {"POST", "/admin/faults"}, {"DELETE", "/admin/faults"}, {"DELETE", "/admin/faults/" + id}} {
 		off.call(c[0], c[1], "", http.StatusNotFound)
 		off.anonymous(c[0], c[1])
+		off.rebound(c[0], c[1])
 	}
 	byOff := off.checker.Uncovered()
 	for _, missing := range on.checker.Uncovered() {

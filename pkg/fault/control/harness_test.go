@@ -140,16 +140,28 @@ func (r *replica) call(method, path, body string, status int) (answer answered) 
 // anonymous makes a call without the token, which must be refused.
 func (r *replica) anonymous(method, path string) {
 	r.Helper()
+	r.refused(method, path, http.StatusUnauthorized, func(*http.Request) {})
+}
+
+// rebound makes a call by a name that leads here and is not ours, which must be refused.
+func (r *replica) rebound(method, path string) {
+	r.Helper()
+	r.refused(method, path, http.StatusMisdirectedRequest, func(request *http.Request) { request.Host = "rebound.example" })
+}
+
+func (r *replica) refused(method, path string, status int, change func(*http.Request)) {
+	r.Helper()
 	request, err := http.NewRequestWithContext(r.Context(), method, r.url+path, nil)
 	if err != nil {
 		r.Fatal(err)
 	}
+	change(request)
 	response, err := r.client.Do(request)
 	if err != nil {
 		r.Fatal(err)
 	}
-	if _ = response.Body.Close(); response.StatusCode != http.StatusUnauthorized {
-		r.Errorf("%s %s without the token: %d", method, path, response.StatusCode)
+	if _ = response.Body.Close(); response.StatusCode != status {
+		r.Errorf("%s %s without the right to: %d, want %d", method, path, response.StatusCode, status)
 	}
 }
 
