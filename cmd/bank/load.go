@@ -33,7 +33,7 @@ type loadResult struct {
 	Ended    map[string]int `json:"ended"`
 	Open     int            `json:"open"`
 	Blind    bool           `json:"blind,omitzero"` // the broker's news of ends did not come at the end
-	Asked    int            `json:"asked,omitzero"` // ended while no news came, and found out by asking
+	Asked    int            `json:"asked,omitzero"` // ended and no news came, found out by asking
 	AnswerMS milliseconds   `json:"answerMs"`
 	EndMS    milliseconds   `json:"endMs"`
 }
@@ -117,7 +117,7 @@ func (r loadResult) print(out *output) error {
 		}
 	}
 	if r.Asked > 0 {
-		fmt.Fprintf(out, "  %d of them ended while the connection to the broker was lost, and are in none of the figures of ends\n", r.Asked)
+		fmt.Fprintf(out, "  %d of them ended without news of it from the broker (asked for), and are in none of the figures of ends\n", r.Asked)
 	}
 	switch {
 	case r.Blind:

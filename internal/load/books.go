@@ -20,7 +20,7 @@ type Report struct {
 	Ended    map[string]int `json:"ended,omitempty"` // by status
 	Open     int            `json:"open"`            // accepted and not known to have ended
 	Blind    bool           `json:"blind,omitzero"`  // the news of ends do not come: those that are open may have ended as well
-	Asked    int            `json:"asked,omitzero"`  // ended while no news came, and found out by asking; in no percentile of End
+	Asked    int            `json:"asked,omitzero"`  // ended and no news came, found out by asking; in no percentile of End
 
 	Answer  Latencies     `json:"answer"` // from the time a transfer was due to the answer 202
 	End     Latencies     `json:"end"`    // to the news that it has ended
@@ -155,6 +155,16 @@ func (b *books) unheard(most int) (ids []string) {
 		}
 	}
 	return ids
+}
+
+// open are the transfers that are not known to have ended; none when the news are known to be lost, which is what is said of them then.
+func (b *books) open() []string {
+	b.m.Lock()
+	defer b.m.Unlock()
+	if b.r.Blind {
+		return nil
+	}
+	return slices.Collect(maps.Keys(b.due))
 }
 
 // found notes an end that nobody told of.

@@ -156,6 +156,7 @@ func (g *generator) run(ctx context.Context) Report {
 		drain, cancel := context.WithTimeout(ctx, g.Drain)
 		g.books.wait(drain)
 		cancel()
+		g.askOpen(asking)
 	}
 	close(over)
 	enough()
@@ -213,25 +214,41 @@ func (g *generator) catchUp(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		var asking sync.WaitGroup
-		slots := make(chan struct{}, 8) // beside the load, not a load of its own
-		for _, id := range g.books.unheard(2000) {
-			select {
-			case slots <- struct{}{}:
-			case <-ctx.Done():
-			}
-			if ctx.Err() != nil { // also where a slot was free as well
-				break
-			}
-			asking.Go(func() {
-				defer func() { <-slots }()
-				if status := g.status(ctx, id); slices.Contains([]string{"COMPLETED", "REJECTED", "REFUNDED"}, status) {
-					g.books.found(id, status)
-				}
-			})
-		}
-		asking.Wait()
+		g.askFor(ctx, g.books.unheard(2000))
 	}
+}
+
+// lastQuestions is for how long transfers are asked for of which no news came until the end.
+const lastQuestions = 10 * time.Second
+
+// askOpen asks once more for all that is open when the time to end is over. News can be lost with the connection standing: who deletes the
+// exchange deletes the binding of our queue, and nobody is told.
+func (g *generator) askOpen(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastQuestions)
+	defer cancel()
+	g.askFor(ctx, g.books.open())
+}
+
+// askFor asks how these transfers ended, until ctx ends.
+func (g *generator) askFor(ctx context.Context, ids []string) {
+	var asking sync.WaitGroup
+	slots := make(chan struct{}, 8) // beside the load, not a load of its own
+	for _, id := range ids {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil { // also where a slot was free as well
+			break
+		}
+		asking.Go(func() {
+			defer func() { <-slots }()
+			if status := g.status(ctx, id); slices.Contains([]string{"COMPLETED", "REJECTED", "REFUNDED"}, status) {
+				g.books.found(id, status)
+			}
+		})
+	}
+	asking.Wait()
 }
 
 // status asks for the status of a transfer; "" when there is no answer, which the next time may bring.

@@ -346,6 +346,28 @@ func TestNewsThatWereMissedAreAskedFor(t *testing.T) {
 	}
 }
 
+// News are lost without a word when somebody deletes the exchange, and with it the binding of the queue that hears them.
+func TestEndsWithoutAnyNewsAreAskedForAtTheEnd(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method != http.MethodGet:
+			accept(w, int(n.Add(1)))
+		case r.URL.Path == "/transfers/3":
+			_, _ = w.Write([]byte(`{"status":"DEBITED"}`))
+		default:
+			_, _ = w.Write([]byte(`{"status":"COMPLETED"}`))
+		}
+	}))
+	t.Cleanup(server.Close)
+	r, err := load.Run(t.Context(), load.Config{URL: server.URL, Accounts: accounts, Currency: "EUR", Rate: 100, Duration: 100 * time.Millisecond,
+		Ended: make(chan load.Ended), Drain: 10 * time.Millisecond})
+	if err != nil || r.Blind || r.Open != 1 || r.Ended["COMPLETED"] != 9 || r.Asked != 9 || r.End.Max != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // A service that does not answer must not keep the load: neither when it is interrupted, nor when there is nothing left to wait for.
 func TestNobodyWaitsForAnswersAboutMissedNews(t *testing.T) {
 	t.Parallel()

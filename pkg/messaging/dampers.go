@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -85,6 +86,16 @@ func (d *dampers) observe(now time.Time) retry.BreakerState {
 	return state
 }
 
+// maxCause bounds what is said of the failure that opened a breaker.
+const maxCause = 500
+
+// causeOf is a failure as readiness and the log name it: its first line. /readyz asks nobody for a token, and the rest of a panic's text is
+// the stack, which the log has at the attempt itself.
+func causeOf(err error) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	return plainText(first, maxCause)
+}
+
 func signal(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -135,7 +146,7 @@ func (d *dampers) ask(ctx context.Context) (up bool) {
 	now := time.Now()
 	d.downAt = time.Time{}
 	if err != nil {
-		d.downAt, d.cause = now, plainText(err.Error(), maxLastError)
+		d.downAt, d.cause = now, causeOf(err)
 		d.breaker.Trip(now)
 	}
 	d.breaker.Probed(now, err == nil)
@@ -182,7 +193,7 @@ func (d *dampers) record(now time.Time, ds []*delivery, down bool) {
 		case one.class == retry.Cancelled, one.class == retry.Validation, one.err == errCrashLoop, one.untried:
 			continue // the dependency was not asked
 		case counts:
-			d.cause = plainText(one.err.Error(), maxLastError)
+			d.cause = causeOf(one.err)
 			limited = limited || one.class == retry.RateLimited
 		}
 		if d.breaker != nil && !(down && unanswered(one.class)) {

@@ -167,3 +167,22 @@ func TestHalfOpenBreakerTriesOneWhateverWaits(t *testing.T) {
 		t.Error("none is tried")
 	}
 }
+
+// Anybody may ask /readyz. A panic's stack is in the log, and is neither shown there nor logged again with the breaker.
+func TestCauseOfAnOpenBreakerIsOneLine(t *testing.T) {
+	t.Parallel()
+	d, log := damped(ConsumerConfig{Breaker: &retry.BreakerConfig{}})
+	now := time.Now()
+	ds := outcomes(30, retry.Unknown)
+	for _, one := range ds {
+		one.err = errors.New("panic: no such account\ngoroutine 7 [running]:\nledger.go:12")
+	}
+	d.record(now, ds, false)
+	err := d.paused(now)
+	if err == nil || !strings.HasSuffix(err.Error(), ": panic: no such account") {
+		t.Errorf("paused: %v", err)
+	}
+	if text := log.String(); !strings.Contains(text, "panic: no such account") || strings.Contains(text, "goroutine") {
+		t.Errorf("log: %s", text)
+	}
+}
