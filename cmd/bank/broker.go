@@ -126,7 +126,7 @@ func (b *broker) Queues(ctx context.Context) ([]invariants.Queue, error) {
 	}
 	counted := make([]invariants.Queue, 0, len(known))
 	for _, q := range known {
-		counted = append(counted, invariants.Queue{Name: q.Name, Messages: q.Ready + q.Unacked + q.Dead})
+		counted = append(counted, invariants.Queue{Name: q.Name, Messages: q.Ready + q.Unacked + q.Dead, Dead: q.Dead})
 	}
 	return counted, nil
 }

@@ -18,6 +18,7 @@ import (
 type Queue struct {
 	Name     string
 	Messages int64 // ready, unacknowledged, and dead but not yet where they are led
+	Dead     int64 // the last of these
 }
 
 // Parked is what can be seen of one quarantined message.
@@ -107,7 +108,7 @@ func Verify(ctx context.Context, from Sources) (Report, error) {
 	for _, check := range []*Check{&settled, &lost} {
 		switch {
 		case !report.Quiet:
-			check.leave(fmt.Sprintf("traffic is running: %d messages are on their way", after.inQueues+after.inOutboxes))
+			check.leave(after.traffic())
 		case report.Unread != nil:
 			check.leave("a transfer may wait for a message in a quarantine that could not be read")
 		}
@@ -134,6 +135,19 @@ type motion struct {
 // still says whether nothing was on its way and nothing moved between two looks.
 func (m motion) still(later motion) bool {
 	return m.inQueues+m.inOutboxes+later.inQueues+later.inOutboxes == 0 && m.sent == later.sent
+}
+
+// traffic says what is on its way. A message that is dead in its queue moves on within milliseconds, or stays for good when its target is
+// missing or the broker's dead-lettering has broken down: that is the one kind of traffic that waiting may not end.
+func (m motion) traffic() string {
+	said := fmt.Sprintf("traffic is running: %d messages are on their way", m.inQueues+m.inOutboxes)
+	for _, queue := range m.queues {
+		if queue.Dead > 0 {
+			said += fmt.Sprintf("; %d of them are dead-lettering in %s, which the broker tries again every 3 minutes: "+
+				"when they stay longer, see \"Dead-lettering stands still\" in docs/reference/runbooks.md", queue.Dead, queue.Name)
+		}
+	}
+	return said
 }
 
 func look(ctx context.Context, from Sources) (motion, error) {

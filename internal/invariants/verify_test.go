@@ -56,6 +56,20 @@ func TestAQuarantineThatCannotBeReadLeavesTheOthersToBeJudged(t *testing.T) {
 	}
 }
 
+// Messages whose dead-lettering has broken down look like traffic that never ends; whoever waits for it to end must be told.
+func TestTrafficThatMayNotEndIsNamed(t *testing.T) {
+	t.Parallel()
+	moving := motion{queues: []Queue{{Name: "main", Messages: 4}}, inQueues: 4, inOutboxes: 1}
+	if got, want := moving.traffic(), "traffic is running: 5 messages are on their way"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	moving.queues = append(moving.queues, Queue{Name: "transfer.account-events", Messages: 3, Dead: 2})
+	want := "; 2 of them are dead-lettering in transfer.account-events, which the broker tries again every 3 minutes: "
+	if got := moving.traffic(); !strings.Contains(got, want) {
+		t.Errorf("%q does not contain %q", got, want)
+	}
+}
+
 // Programs read the report as JSON, and must be told as well why a check was not judged.
 func TestTheReportSaysWhatCouldNotBeRead(t *testing.T) {
 	t.Parallel()
