@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"example.com/banking/internal/management"
 )
 
 // oldestBroker is the first RabbitMQ whose quorum queues dead-letter at least once. An older one cannot keep what the
@@ -16,7 +18,7 @@ func (s *Servers) refuseOldBroker(ctx context.Context) error {
 	var overview struct {
 		Version string `json:"rabbitmq_version"`
 	}
-	if err := NewManagement(s.Addresses().ManagementURL).Get(ctx, "/api/overview", &overview); err != nil {
+	if err := management.New(s.Addresses().ManagementURL).Get(ctx, "/api/overview", &overview); err != nil {
 		return err
 	}
 	return checkBroker(overview.Version)
