@@ -92,7 +92,7 @@ func newApp(cfg config, log *slog.Logger) (*app, error) {
 	if err != nil {
 		return nil, err
 	}
-	newFiles().register(server.Echo)
+	newFiles().register(server.Echo, func() { hub.Expect(firstTopics) })
 	(&events{hub: hub, sessions: sessions}).register(server.Echo)
 	sessions.register(server.Echo)
 	(&policyPage{}).register(server.Echo)

@@ -101,8 +101,9 @@ document.addEventListener('session', () => {
 });
 for (const name of ['session-ended', 'stream-refused']) document.addEventListener(name, () => refresh());
 
-await refresh();
+// Only a page that shows different things to who is signed in has to wait until that is known.
 route.session = `${session.signedIn}`;
+const asked = refresh();
+if (address().page.secret) await asked;
 route({ focus: false });
 frame();
-
