@@ -79,7 +79,9 @@ func (b *chromium) visit(url, script string) (ctx context.Context, end func(), e
 func ask[T any](ctx context.Context, expression string) (answer T, err error) {
 	err = chromedp.Run(ctx, chromedp.Poll(expression, &answer, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(20*time.Second)))
 	if err != nil {
-		err = fmt.Errorf("wait in the page for %s: %w", expression, err)
+		var says string
+		_ = chromedp.Run(ctx, chromedp.Evaluate(`document.body.innerText.slice(0, 1000)`, &says)) // or nothing can be asked of it
+		err = fmt.Errorf("wait in the page for %s: %w; it says %q", expression, err, says)
 	}
 	return answer, err
 }

@@ -100,7 +100,7 @@ lookOut(() => [...document.querySelectorAll('table.transfers tbody tr')].filter(
 // onItsPage makes transfers as the page does: by a call of the console's, after whose answer the transfer's own page is opened.
 func onItsPage(ctx context.Context, s *system, b *chromium, accounts []string, found *result) error {
 	tab, end, err := b.visit(s.urls["console"]+"/#/transfers", watchScript+`
-lookOut(() => document.querySelector('.life-card .sum-line .status')?.textContent === 'Completed' ? [location.hash.slice(12)] : []);
+lookOut(() => document.querySelector('.life-card .sum-line .status')?.textContent === 'Completed' ? [document.querySelector('.life-card .facts .id').textContent] : []);
 window.make = async (body) => {
   const answer = await fetch('/api/transfers', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
   location.hash = '#/transfers/' + (await answer.json()).id;
@@ -118,7 +118,7 @@ window.make = async (body) => {
 		if err := chromedp.Run(tab, chromedp.Evaluate(make, nil)); err != nil {
 			return err
 		}
-		id, err := ask[string](tab, fmt.Sprintf(`(Object.entries(shown).filter(([, at]) => at).length > %d && location.hash.slice(12)) || null`, i))
+		id, err := ask[string](tab, fmt.Sprintf(`Object.keys(shown).length > %d ? Object.keys(shown)[%[1]d] : null`, i))
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (s *system) delays(ctx context.Context, tab context.Context, ids []string, 
 	for _, id := range ids {
 		shown, err := ask[float64](tab, fmt.Sprintf("shown[%q] || null", id))
 		if err != nil {
-			return err
+			return fmt.Errorf("%s%w", label, err)
 		}
 		var written time.Time // before the commit by what the rest of the transaction takes: no delay looks shorter than it is
 		if err := s.pools["transfer"].QueryRow(ctx, `select updated_at from transfers where id = $1`, id).Scan(&written); err != nil {

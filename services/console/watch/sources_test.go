@@ -234,6 +234,9 @@ func TestAQuarantineIsLookedIntoWhenItHasMoved(t *testing.T) {
 	look(true, 2) // a page has done something
 	s.say("/api/queues/a%2Fb", fmt.Sprintf(figures, 3, 0))
 	look(false, 3)
+	s.say("/api/queues/a%2Fb", "no JSON") // nor is a broker that tells nothing a reason to look again and again
+	look(false, 3)
+	look(true, 4)
 }
 
 func TestRefusals(t *testing.T) {
