@@ -48,8 +48,15 @@ func (r *run) tidyProcesses(ctx context.Context) error {
 			}
 		}
 	}
-	if left { // what they have made wait has to pass before the next fault comes
-		return r.removeTiers(ctx)
+	if !left {
+		return nil
+	}
+	// What they have made wait has to pass before the next fault comes, and all that it sets in motion: it would be the next fault's victim.
+	if err := r.removeTiers(ctx); err != nil {
+		return err
+	}
+	if err := r.await(ctx, resetTime, r.calm); err != nil {
+		return fmt.Errorf("messages still move that it has held up: %w", err)
 	}
 	return nil
 }
