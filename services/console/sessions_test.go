@@ -32,7 +32,7 @@ func TestSignInAndOut(t *testing.T) {
 	t.Parallel()
 	c := startConsole(t)
 	c.transfer.say("GET /admin/quarantine", `{"items":[],"next":null}`)
-	if got := c.call(t, "GET", "/api/session", ""); got.body != `{"signedIn":false,"available":true}` {
+	if got := c.call(t, "GET", "/api/session", ""); got.body != `{"signedIn":false,"available":true,"others":[]}` {
 		t.Errorf("before: %s", got.body)
 	}
 	expectStatus(t, c.call(t, "POST", "/api/session", `{"token":"wrong"}`), http.StatusUnauthorized)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 // Bank is what is watched.
 type Bank struct {
 	Account, Transfer *upstream.Upstream
+	Others            []*upstream.Upstream // services that were added to these two; what they count and what they gave up is watched
 	Management        *upstream.Upstream
 	Vhost             string
 	AdminToken        string
@@ -38,12 +40,12 @@ const (
 // Find answers the source of a topic. Topics are
 //
 //	queues, topology              of the broker
-//	metrics:account, :transfer    what the services count
+//	metrics:account, :transfer    what the services count, the added ones too
 //	ledger, accounts, account:ID  and the account's statement
 //	transfers, transfers:STATUS   the newest fifty
 //	summary                       transfers by status
 //	transfer:ID, leg:ID           a transfer as transfer knows it, and as account does
-//	parked:account, :transfer     what is in quarantine
+//	parked:account, :transfer     what is in quarantine, likewise
 func (b *Bank) Find(topic string) (Source, bool) {
 	kind, arg, qualified := strings.Cut(topic, ":")
 	if !qualified {
@@ -51,10 +53,11 @@ func (b *Bank) Find(topic string) (Source, bool) {
 	}
 	switch kind {
 	case "metrics", "parked":
-		of := map[string]*upstream.Upstream{"account": b.Account, "transfer": b.Transfer}[arg]
-		if of == nil {
+		i := slices.IndexFunc(b.Services(), func(s *upstream.Upstream) bool { return s.Name == arg })
+		if i < 0 {
 			return Source{}, false
 		}
+		of := b.Services()[i]
 		if kind == "metrics" {
 			return Source{Upstream: of.Name, Interval: time.Second, Poll: metricsOf(of)}, true
 		}
@@ -79,6 +82,11 @@ func (b *Bank) Find(topic string) (Source, bool) {
 			Poll: documents(b.Account, document{"leg", "/legs/" + arg}, document{"life", "/legs/" + arg + "/life"})}, true
 	}
 	return Source{}, false
+}
+
+// Services are all that take messages.
+func (b *Bank) Services() []*upstream.Upstream {
+	return append([]*upstream.Upstream{b.Account, b.Transfer}, b.Others...)
 }
 
 func (b *Bank) plain(topic string) (Source, bool) {
