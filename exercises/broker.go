@@ -4,23 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"example.com/banking/internal/management"
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/messaging"
 )
 
 // broker is RabbitMQ, over a connection of the run's own that is made anew when it breaks.
 type broker struct {
-	url, vhost, management string
+	url, vhost string
+	management *management.Client
 
 	mu      sync.Mutex
 	conn    *amqp.Connection
@@ -33,14 +32,8 @@ func newBroker(amqpURL, managementURL string) (*broker, error) {
 	if err != nil {
 		return nil, errors.New("AMQP_URL is not a valid AMQP URL") // the parser's words would quote the password
 	}
-	management, err := url.Parse(managementURL)
-	if err != nil {
-		return nil, errors.New("RABBITMQ_MANAGEMENT_URL is not a URL")
-	}
-	if management.User == nil {
-		management.User = url.UserPassword(uri.Username, uri.Password)
-	}
-	return &broker{url: first, vhost: uri.Vhost, management: strings.TrimSuffix(management.String(), "/")}, nil
+	api := management.New(managementURL).WithUser(uri.Username, uri.Password)
+	return &broker{url: first, vhost: uri.Vhost, management: api}, nil
 }
 
 // dial opens a connection for somebody who holds messages or listens, with the same guard against what the client library cannot read as the
@@ -152,26 +145,7 @@ type queue struct {
 
 // look asks the management API, which knows how a queue was declared.
 func (b *broker) look(ctx context.Context, name string) (q queue, err error) {
-	address := b.management + "/api/queues/" + url.PathEscape(b.vhost) + "/" + url.PathEscape(name)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return q, errors.New("the management API's address cannot be used") // the error would quote the password
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		if failed, ok := errors.AsType[*url.Error](err); ok {
-			err = failed.Err // without the URL, which holds the password
-		}
-		return q, fmt.Errorf("the management API does not answer: %w", err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return q, fmt.Errorf("the management API answers for %s: %s", name, response.Status)
-	}
-	if err := json.UnmarshalRead(response.Body, &q, jsontext.AllowDuplicateNames(true)); err != nil {
-		return q, fmt.Errorf("reading the answer of the management API: %w", err)
-	}
-	return q, nil
+	return q, b.management.Get(ctx, "/api/queues/"+url.PathEscape(b.vhost)+"/"+url.PathEscape(name), &q)
 }
 
 // lapTime is how long a rejected event waits: the time to live of the retry queue, asked of the broker and not of the settings.

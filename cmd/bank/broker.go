@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"sort"
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"example.com/banking/internal/invariants"
+	"example.com/banking/internal/management"
 	"example.com/banking/pkg/messaging"
 )
 
@@ -31,8 +29,8 @@ type queue struct {
 // broker looks at RabbitMQ, and publishes to it, with the operator's rights.
 type broker struct {
 	amqpURL    string
-	management string
-	unmanaged  error // why that is not known
+	management *management.Client
+	unmanaged  error // why there is none
 	vhost      string
 }
 
@@ -45,18 +43,10 @@ func newBroker(to *endpoints) (*broker, error) {
 	if err != nil {
 		return nil, errors.New("AMQP_URL is not a valid AMQP URL") // the parser's words would quote the password
 	}
-	b := &broker{amqpURL: first, vhost: uri.Vhost, management: to.ManagementURL, unmanaged: to.need("RABBITMQ_MANAGEMENT_URL")}
-	if b.management == "" {
-		return b, nil
+	b := &broker{amqpURL: first, vhost: uri.Vhost, unmanaged: to.need("RABBITMQ_MANAGEMENT_URL")}
+	if b.unmanaged == nil {
+		b.management = management.New(to.ManagementURL).WithUser(uri.Username, uri.Password)
 	}
-	parsed, err := url.Parse(b.management)
-	if err != nil {
-		return nil, errors.New("RABBITMQ_MANAGEMENT_URL is not a URL")
-	}
-	if parsed.User == nil {
-		parsed.User = url.UserPassword(uri.Username, uri.Password)
-	}
-	b.management = strings.TrimSuffix(parsed.String(), "/")
 	return b, nil
 }
 
@@ -101,23 +91,6 @@ func (b *broker) managed(ctx context.Context) ([]queue, error) {
 	if b.unmanaged != nil {
 		return nil, b.unmanaged
 	}
-	path := b.management + "/api/queues/" + url.PathEscape(b.vhost)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		var urlError *url.Error
-		if errors.As(err, &urlError) {
-			err = urlError.Err // without the URL, which holds the password
-		}
-		return nil, fmt.Errorf("the management API does not answer: %w", err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the management API answered %s", response.Status)
-	}
 	var listed []struct {
 		Name      string `json:"name"`
 		Ready     int64  `json:"messages_ready"`
@@ -126,8 +99,8 @@ func (b *broker) managed(ctx context.Context) ([]queue, error) {
 		Consumers int64  `json:"consumers"`
 		Exclusive bool   `json:"exclusive"`
 	}
-	if err := json.UnmarshalRead(response.Body, &listed, jsontext.AllowDuplicateNames(true)); err != nil {
-		return nil, fmt.Errorf("reading the answer of the management API: %w", err)
+	if err := b.management.Get(ctx, "/api/queues/"+url.PathEscape(b.vhost), &listed); err != nil {
+		return nil, err
 	}
 	queues := make([]queue, 0, len(listed))
 	for _, q := range listed {

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"example.com/banking/internal/management"
 	"example.com/banking/internal/testenv/servers"
 )
 
@@ -44,7 +45,7 @@ func newEnv(t testing.TB, addresses servers.Addresses) *Env {
 	e.AMQPURL = broker.String()
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 	defer cancel()
-	m := servers.NewManagement(e.ManagementURL)
+	m := management.New(e.ManagementURL)
 	if err := m.Put(ctx, "/api/vhosts/"+e.VHost, struct{}{}); err != nil {
 		t.Fatalf("create virtual host: %v", err)
 	}
@@ -91,7 +92,7 @@ func (e *Env) execute(ctx context.Context, sql string) error {
 // waits until there is at least one: the management API lists a new connection with a delay.
 func (e *Env) CloseConnections(t testing.TB) int {
 	t.Helper()
-	m := servers.NewManagement(e.ManagementURL)
+	m := management.New(e.ManagementURL)
 	var connections []struct {
 		Name string `json:"name"`
 	}
@@ -127,7 +128,7 @@ func (e *Env) Queues(t testing.TB) []Queue {
 	defer cancel()
 	var queues []Queue
 	path := "/api/queues/" + e.VHost + "?sort=name"
-	if err := servers.NewManagement(e.ManagementURL).Get(ctx, path, &queues); err != nil {
+	if err := management.New(e.ManagementURL).Get(ctx, path, &queues); err != nil {
 		t.Fatalf("list queues: %v", err)
 	}
 	return queues
@@ -154,7 +155,7 @@ func (e *Env) QueueDepth(t testing.TB, queue string) (ready, unacked int) {
 	defer cancel()
 	var stats Queue
 	path := "/api/queues/" + e.VHost + "/" + url.PathEscape(queue)
-	if err := servers.NewManagement(e.ManagementURL).Get(ctx, path, &stats); err != nil {
+	if err := management.New(e.ManagementURL).Get(ctx, path, &stats); err != nil {
 		t.Fatalf("depth of %s: %v", queue, err)
 	}
 	return state.Messages, stats.Unacked

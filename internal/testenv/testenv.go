@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/banking/internal/management"
 	"example.com/banking/internal/testenv/servers"
 )
 
@@ -37,7 +38,7 @@ func New(t testing.TB) *Env {
 	}
 	e := newEnv(t, lease.Addresses)
 	t.Cleanup(func() {
-		m := servers.NewManagement(e.ManagementURL)
+		m := management.New(e.ManagementURL)
 		if os.Getenv("AMQP_URL") != "" { // somebody's, who wants it back as it was
 			deleteVHost(t, m, e.VHost)
 			return

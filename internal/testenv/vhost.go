@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/banking/internal/testenv/servers"
+	"example.com/banking/internal/management"
 )
 
 // settling is how long the virtual host of a test outlives it. A connection that was cut at the end of the test may have a declaration
@@ -22,13 +22,13 @@ var leftVHosts struct {
 }
 
 type leftVHost struct {
-	management *servers.Management
+	management *management.Client
 	name       string
 	since      time.Time
 }
 
 // leaveVHost leaves a virtual host to be deleted, and deletes those that have been left for long enough.
-func leaveVHost(t testing.TB, m *servers.Management, name string) {
+func leaveVHost(t testing.TB, m *management.Client, name string) {
 	now := time.Now()
 	leftVHosts.Lock()
 	all := append(leftVHosts.vhosts, leftVHost{m, name, now})
@@ -43,7 +43,7 @@ func leaveVHost(t testing.TB, m *servers.Management, name string) {
 	}
 }
 
-func deleteVHost(t testing.TB, m *servers.Management, name string) {
+func deleteVHost(t testing.TB, m *management.Client, name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	if err := m.Delete(ctx, "/api/vhosts/"+name); err != nil {

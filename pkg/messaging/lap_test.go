@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/banking/internal/management"
 	"example.com/banking/internal/testenv"
-	"example.com/banking/internal/testenv/servers"
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/contract/topology"
 	"example.com/banking/pkg/messaging"
@@ -257,7 +257,7 @@ func TestMessageThatExpiresAfterItsLapIsNotDropped(t *testing.T) {
 	f.stop()
 	const marker = "comes behind it, and is parked on any version"
 	f.publish("", contract.AccountEventsRetry, amqp.Publishing{Body: []byte(marker)})
-	m := servers.NewManagement(f.env.ManagementURL)
+	m := management.New(f.env.ManagementURL)
 	expire := "/api/policies/" + f.env.VHost + "/expire"
 	policy := map[string]any{"pattern": `^transfer\.account-events$`, "apply-to": "queues", "definition": map[string]any{"message-ttl": 50}}
 	if err := m.Put(t.Context(), expire, policy); err != nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/banking/internal/management"
 	"example.com/banking/internal/testenv"
-	"example.com/banking/internal/testenv/servers"
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/contract/topology"
 	"example.com/banking/pkg/messaging"
@@ -86,7 +86,7 @@ func TestFullQuarantineHoldsTheMessage(t *testing.T) {
 	s.Logger = failures.logger()
 	f := start(t, s, c)
 	policy := map[string]any{"pattern": "^banking.dead-letters$", "apply-to": "queues", "definition": map[string]any{"max-length": 1, "overflow": "reject-publish"}}
-	if err := servers.NewManagement(f.env.ManagementURL).Put(t.Context(), "/api/policies/"+f.env.VHost+"/full", policy); err != nil {
+	if err := management.New(f.env.ManagementURL).Put(t.Context(), "/api/policies/"+f.env.VHost+"/full", policy); err != nil {
 		t.Fatal(err)
 	}
 	kept := 0 // a queue takes some more until it has heard of the policy

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/banking/internal/testenv/servers"
+	"example.com/banking/internal/management"
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/contract/topology"
 	"example.com/banking/pkg/messaging"
@@ -198,7 +198,7 @@ func TestMessageThatExpiresAfterItsTierIsParked(t *testing.T) {
 	s, _ := tiered(nil, 0, delay)
 	f := start(t, s, messaging.ConsumerConfig{}) // nobody consumes
 	policy := map[string]any{"pattern": "^" + strings.ReplaceAll(contract.AccountEventsQueue, ".", `\.`) + "$", "apply-to": "queues", "definition": map[string]any{"message-ttl": 50}}
-	if err := servers.NewManagement(f.env.ManagementURL).Put(t.Context(), "/api/policies/"+f.env.VHost+"/"+url.PathEscape("expire main"), policy); err != nil {
+	if err := management.New(f.env.ManagementURL).Put(t.Context(), "/api/policies/"+f.env.VHost+"/"+url.PathEscape("expire main"), policy); err != nil {
 		t.Fatal(err)
 	}
 	f.publish("", contract.RetryTierQueue(delay), amqp.Publishing{Body: []byte(poisonBody), Headers: amqp.Table{"Banking-Attempts": int64(1)}})

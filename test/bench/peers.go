@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"example.com/banking/internal/management"
 	"example.com/banking/internal/testenv/servers"
 )
 
@@ -81,8 +82,8 @@ func newPeerRun(ctx context.Context, s *servers.Servers, b *bench, dir string) (
 	if _, err := os.Stat(filepath.Join(r.folder, "run.sh")); err != nil {
 		return r, fmt.Errorf("--peers: %w", err)
 	}
-	management := servers.NewManagement(s.Addresses().ManagementURL)
-	if err := management.Put(ctx, "/api/users/guest", map[string]string{"password": "guest", "tags": "administrator"}); err != nil {
+	api := management.New(s.Addresses().ManagementURL)
+	if err := api.Put(ctx, "/api/users/guest", map[string]string{"password": "guest", "tags": "administrator"}); err != nil {
 		return r, err
 	}
 	programs := filepath.Join(dir, "programs")

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"example.com/banking/internal/invariants"
+	"example.com/banking/internal/management"
 	"example.com/banking/internal/supervise"
 	"example.com/banking/internal/testenv/servers"
 )
@@ -99,7 +100,7 @@ from unnest(array['fsync', 'synchronous_commit', 'wal_sync_method', 'shared_buff
 	var overview struct {
 		Version string `json:"rabbitmq_version"`
 	}
-	if err := servers.NewManagement(s.access.ManagementURL).Get(ctx, "/api/overview", &overview); err != nil {
+	if err := management.New(s.access.ManagementURL).Get(ctx, "/api/overview", &overview); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("PostgreSQL %s (%s), RabbitMQ %s", postgres, settings, overview.Version), nil

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/banking/internal/management"
 	"example.com/banking/internal/testenv"
 	"example.com/banking/internal/testenv/servers"
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -102,7 +103,7 @@ func TestParkedMessagesAreRepaired(t *testing.T) {
 // restrict starts the services again with the rights of a provisioned bank.
 func (b *bank) restrict(env *testenv.Env) {
 	b.t.Helper()
-	m := servers.NewManagement(env.ManagementURL)
+	m := management.New(env.ManagementURL)
 	for _, r := range b.replicas() {
 		name := filepath.Base(r.path)
 		login := name + "-" + env.VHost

@@ -12,6 +12,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"example.com/banking/internal/management"
 	"example.com/banking/internal/supervise"
 )
 
@@ -60,7 +61,7 @@ func (s *Servers) probeBroker(ctx context.Context) error {
 	if err := conn.Close(); err != nil {
 		return err
 	}
-	return NewManagement(addresses.ManagementURL).Get(ctx, "/api/overview", nil)
+	return management.New(addresses.ManagementURL).Get(ctx, "/api/overview", nil)
 }
 
 func (s *Servers) ensureEPMD(dir, logs string, env []string) (*supervise.Child, error) {
@@ -166,7 +167,7 @@ func (s *Servers) awaitQueueDirectory(ctx context.Context) error {
 		Name  string `json:"name"`
 		Type  string `json:"type"`
 	}
-	m := NewManagement(s.Addresses().ManagementURL)
+	m := management.New(s.Addresses().ManagementURL)
 	if err := m.Get(ctx, "/api/queues?disable_stats=true", &queues); err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"example.com/banking/internal/management"
 )
 
 const (
@@ -127,7 +129,7 @@ func (s *Servers) provisionDatabase(ctx context.Context, service string) error {
 func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
 func (s *Servers) provisionBroker(ctx context.Context, others []string) error {
-	m := NewManagement(s.Addresses().ManagementURL)
+	m := management.New(s.Addresses().ManagementURL)
 	vhost := url.PathEscape(Vhost)
 	if err := m.Put(ctx, "/api/vhosts/"+vhost, struct{}{}); err != nil {
 		return err
