@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.com/banking/internal/control"
+	"example.com/banking/internal/management"
 )
 
 // telling is a service that tells how it runs. A plain one has no fault points.
@@ -41,7 +42,7 @@ func lapOf(t *testing.T, lap time.Duration) *broker {
 		_, _ = fmt.Fprintf(w, `{"arguments":{"x-message-ttl":%d}}`, lap.Milliseconds())
 	}))
 	t.Cleanup(server.Close)
-	return &broker{vhost: "banking", management: server.URL}
+	return &broker{vhost: "banking", management: management.New(server.URL)}
 }
 
 // noting is a keeper that only notes with which settings it was told to start what.

@@ -26,7 +26,6 @@ type queueWatch struct {
 	start   time.Time
 	conn    *amqp.Connection
 	channel *amqp.Channel
-	asked   time.Time // when the statistics were, last
 	known   map[string]queueDepth
 	shown   map[string]queueDepth
 	away    bool // the broker does not answer, and that was said
@@ -52,44 +51,56 @@ func newQueueWatch(b *broker, out *output, every time.Duration) *queueWatch {
 func (w *queueWatch) run(ctx context.Context) error {
 	defer w.close()
 	w.start = time.Now()
-	if err := w.learn(ctx); err != nil {
+	listed, err := w.broker.managed(ctx)
+	if err != nil {
 		return err
 	}
+	w.learn(listed)
 	if !w.out.json {
 		fmt.Fprintln(w.out, "      TIME  READY  DEAD-LETTERING  QUEUE")
 	}
 	tick := time.NewTicker(w.every)
 	defer tick.Stop()
+	statistics := time.NewTicker(w.statistics)
+	defer statistics.Stop()
+	answers, asking := make(chan []queue, 1), false
 	for {
-		if time.Since(w.asked) >= w.statistics {
-			_ = w.learn(ctx) // what is known of them stays until they answer again
-		}
 		if err := w.look(ctx); ctx.Err() != nil {
 			return nil
 		} else if err := w.tell(err); err != nil {
 			return err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
+		for looking := false; !looking; {
+			select {
+			case <-tick.C:
+				looking = true
+			case <-statistics.C:
+				if asking {
+					continue
+				}
+				asking = true
+				go func() { // they may take long, or have to be asked again, and messages do not wait for that
+					listed, _ := w.broker.managed(ctx) // what is known of them stays until they answer again
+					answers <- listed
+				}()
+			case listed := <-answers:
+				if asking = false; listed != nil {
+					w.learn(listed)
+				}
+			case <-ctx.Done():
+				return nil
+			}
 		}
 	}
 }
 
-// learn asks the statistics which queues there are, and what is dead in them.
-func (w *queueWatch) learn(ctx context.Context) error {
-	w.asked = time.Now()
-	listed, err := w.broker.managed(ctx)
-	if err != nil {
-		return err
-	}
+// learn takes in what the statistics tell: which queues there are, and what is dead in them.
+func (w *queueWatch) learn(listed []queue) {
 	known := map[string]queueDepth{}
 	for _, q := range listed {
 		known[q.Name] = queueDepth{ready: w.known[q.Name].ready, dead: q.Dead}
 	}
 	w.known = known
-	return nil
 }
 
 // look counts what is ready.
@@ -120,7 +131,9 @@ func (w *queueWatch) open(ctx context.Context) (err error) {
 		}
 	}
 	if w.channel == nil {
-		w.channel, err = w.conn.Channel()
+		if w.channel, err = w.conn.Channel(); err != nil {
+			w.close() // the next look gets another connection
+		}
 	}
 	return err
 }
