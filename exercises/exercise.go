@@ -21,9 +21,11 @@ type Exercise struct {
 	Title    string
 	Question string // what one should have an answer to before one looks
 	Needs    []Need // beside a bank
+	Assumes  []Assumption
 	Takes    time.Duration
 
-	play func(context.Context, *run) error
+	apart bool // it looks at none of the bank's own services
+	play  func(context.Context, *run) error
 }
 
 // Need is what an exercise needs beside a bank that runs.
@@ -36,6 +38,17 @@ const (
 	// Faults are the fault points (FAULTS=on). Where there is Control they are switched on for as long as it takes.
 	Faults Need = "faults"
 )
+
+// Assumption is how a service has to run for what an exercise shows to be there. A bank that runs otherwise is changed for as long as it
+// takes where there is Control, and else the run says what is missing before it touches anything.
+type Assumption struct {
+	Service  string
+	Settings map[string]string // RETRY_PROFILE, MAX_ATTEMPTS, RETRY_CLASSIFY and BREAKER; as they are written in the environment
+	Waits    bool              // all of its waits between attempts are sat through, so that they must not be long
+}
+
+// onTheLap is what the exercises about transfer's retries show: three attempts, and a wait in one queue between them.
+var onTheLap = Assumption{Service: "transfer", Settings: map[string]string{"RETRY_PROFILE": "lap", "MAX_ATTEMPTS": "3"}, Waits: true}
 
 // All lists the exercises by number. A new one is a file with a var like the others, and a line here.
 func All() []Exercise {

@@ -20,28 +20,20 @@ type fault struct {
 	Count     int    `json:"count,omitzero"` // 0: until it is deleted
 }
 
-// provide sees to it that the bank has what the exercise needs, or says what is missing.
+// provide sees to it that the bank has what the exercise needs and runs as it assumes, or says what is missing.
 func (r *run) provide(ctx context.Context) error {
 	if slices.Contains(r.exercise.Needs, Control) && r.control == nil {
 		return fmt.Errorf(`%w: processes have to be stopped and started, which needs a bank from "make up"`, ErrNeeds)
 	}
-	if !slices.Contains(r.exercise.Needs, Faults) {
-		return nil
+	if !r.exercise.apart {
+		if err := r.alone(ctx); err != nil {
+			return err
+		}
+	}
+	if err := r.settle(ctx); err != nil || !slices.Contains(r.exercise.Needs, Faults) {
+		return err
 	}
 	for _, s := range []*service{r.account, r.transfer} {
-		open, err := r.faultsOpen(ctx, s)
-		switch {
-		case err != nil:
-			return err
-		case open:
-		case r.control == nil:
-			return fmt.Errorf(`%w: fault points are off. Start the bank with "make up", or the services with FAULTS=on`, ErrNeeds)
-		default:
-			r.do("%s is started anew with FAULTS=on, for as long as this takes.", s.name)
-			if err := r.restart(ctx, s.name, map[string]string{"FAULTS": "on"}); err != nil {
-				return err
-			}
-		}
 		r.onReset(disarming, fmt.Sprintf("Faults of %s are deleted.", s.name), func(ctx context.Context) error { return r.disarm(ctx, s) })
 		if err := r.disarm(ctx, s); err != nil { // orders that somebody else has left would be carried out now
 			return err

@@ -12,6 +12,7 @@ import (
 var lap = Exercise{
 	Number: 3, Name: "lap", Title: "A lap live",
 	Question: "Five events fail together. Where are they between two attempts, and who holds them? Can the service be restarted meanwhile?",
+	Assumes:  []Assumption{onTheLap},
 	Takes:    15 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		const events, attempts = 5, 3

@@ -14,7 +14,11 @@ var outage = Exercise{
 	Number: 8, Name: "database-down", Title: "The database is away for a minute",
 	Question: "A hundred requests wait, and PostgreSQL stops. Each message has four attempts, and the outage lasts longer than all of them. How many end in quarantine?",
 	Needs:    []Need{Control},
-	Takes:    75 * time.Second,
+	Assumes: []Assumption{
+		{Service: "account", Settings: map[string]string{"BREAKER": "on", "RETRY_CLASSIFY": "on"}},
+		{Service: "transfer", Settings: map[string]string{"BREAKER": "on", "RETRY_CLASSIFY": "on"}},
+	},
+	Takes: 75 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		const requests = 100
 		payer, payee, err := r.pair(ctx)

@@ -12,6 +12,7 @@ import (
 var poison = Exercise{
 	Number: 1, Name: "poison", Title: "The poison event",
 	Question: "An event names a transfer that nobody knows. How often is it tried, how far apart, where does it end, and what happens to the events behind it?",
+	Assumes:  []Assumption{onTheLap},
 	Takes:    15 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		const attempts = 3

@@ -13,6 +13,7 @@ var replay = Exercise{
 	Number: 4, Name: "replay", Title: "Repair and replay",
 	Question: "A bug has parked an event, and a customer's money hangs in transit. The bug is fixed. How does the event come back, and what if somebody replays it twice?",
 	Needs:    []Need{Faults},
+	Assumes:  []Assumption{onTheLap},
 	Takes:    20 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		payer, payee, err := r.pair(ctx)

@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,32 +81,46 @@ func (s *service) call(ctx context.Context, method, path string, body, result an
 
 // metric is the sum of all series of a metric that have every one of the labels, each written label="value".
 func (s *service) metric(ctx context.Context, name string, labels ...string) (sum float64, err error) {
+	all, err := s.values(ctx, name, labels)
+	for _, value := range all {
+		sum += value
+	}
+	return sum, err
+}
+
+// series are the labels of each series of a metric that has every one of the labels.
+func (s *service) series(ctx context.Context, name string, labels ...string) ([]string, error) {
+	all, err := s.values(ctx, name, labels)
+	return slices.Sorted(maps.Keys(all)), err
+}
+
+// values are the series of a metric that have the labels, each by its labels.
+func (s *service) values(ctx context.Context, name string, labels []string) (map[string]float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+"/metrics", nil)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	response, err := s.client.Do(request)
 	if err != nil {
-		return 0, fmt.Errorf("%s does not answer: %w", s.name, err)
+		return nil, fmt.Errorf("%s does not answer: %w", s.name, err)
 	}
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
 	if err != nil {
-		return 0, fmt.Errorf("reading the metrics of %s: %w", s.name, err)
+		return nil, fmt.Errorf("reading the metrics of %s: %w", s.name, err)
 	}
+	found := map[string]float64{}
 	for line := range strings.Lines(string(content)) {
 		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		of, given, _ := strings.Cut(series, "{")
 		if of != name || !containsAll(given, labels) {
 			continue
 		}
-		n, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			return 0, fmt.Errorf("a metric of %s: %w", s.name, err)
+		if found[given], err = strconv.ParseFloat(value, 64); err != nil {
+			return nil, fmt.Errorf("a metric of %s: %w", s.name, err)
 		}
-		sum += n
 	}
-	return sum, nil
+	return found, nil
 }
 
 func containsAll(text string, parts []string) bool {

@@ -36,7 +36,8 @@ var storm = Exercise{
 			{"jittered, no budget", map[string]string{"RETRY_JITTER": fmt.Sprint(stormJitter), "RETRY_BUDGET": "off"}, stormJitter},
 			{"jittered, with budget", map[string]string{"RETRY_JITTER": fmt.Sprint(stormJitter), "RETRY_BUDGET": "on"}, stormJitter},
 		} {
-			for name, value := range map[string]string{"FAULTS": "on", "RETRY_PROFILE": "tiered", "RETRY_TIERS": stormTier.String(), "MAX_ATTEMPTS": "100", "BREAKER": "off"} {
+			for name, value := range map[string]string{"FAULTS": "on", "RETRY_PROFILE": "tiered", "RETRY_TIERS": stormTier.String(), "MAX_ATTEMPTS": "100", "BREAKER": "off",
+				"RETRY_CLASSIFY": "on", "CONSUMER_RATE_LIMIT": "0"} {
 				s.settings[name] = value
 			}
 			seen, err := r.storm(ctx, s.name, s.settings, s.jitter)

@@ -15,6 +15,7 @@ var textAmount = Exercise{
 	Number: 2, Name: "text-amount", Title: "An amount that is a text",
 	Question: "A request says \"amountMinor\": \"2500\". It will never become valid. What does it cost to find that out, with classes of failure and with a catch-all?",
 	Needs:    []Need{Control},
+	Assumes:  []Assumption{{Service: "account", Settings: map[string]string{"RETRY_CLASSIFY": "on"}, Waits: true}},
 	Takes:    40 * time.Second,
 	play: func(ctx context.Context, r *run) error {
 		ids := []string{fresh("text-amount"), fresh("text-amount-catch-all")}

@@ -12,8 +12,14 @@ import (
 // tidy puts back what a run has left that was killed before it could do so: servers first, which the services need.
 func (r *run) tidy(ctx context.Context) error {
 	if r.control != nil {
-		if err := r.tidyProcesses(ctx); err != nil {
+		left, err := r.tidyProcesses(ctx)
+		if err != nil {
 			return err
+		}
+		if left { // and all that it sets in motion: it would be the next fault's victim
+			if err := r.await(ctx, resetTime, r.calm); err != nil {
+				return fmt.Errorf("messages still move that it has held up: %w", err)
+			}
 		}
 	}
 	for _, s := range []*service{r.account, r.transfer} {
@@ -27,16 +33,16 @@ func (r *run) tidy(ctx context.Context) error {
 	return nil
 }
 
-func (r *run) tidyProcesses(ctx context.Context) error {
+// tidyProcesses says whether faults were left.
+func (r *run) tidyProcesses(ctx context.Context) (left bool, err error) {
 	processes, err := r.control.Processes(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
-	left := false
 	for _, kind := range []string{"server", "service"} {
 		if kind == "service" {
 			if left, err = r.tidyFaults(ctx); err != nil {
-				return err
+				return false, err
 			}
 		}
 		for _, p := range processes {
@@ -44,14 +50,14 @@ func (r *run) tidyProcesses(ctx context.Context) error {
 				continue
 			}
 			if err := r.tidyProcess(ctx, p); err != nil {
-				return err
+				return false, err
 			}
 		}
 	}
 	if left { // what they have made wait has to pass before the next fault comes
-		return r.removeTiers(ctx)
+		return true, r.removeTiers(ctx)
 	}
-	return nil
+	return false, nil
 }
 
 // tidyFaults deletes the faults that a killed run has left. They outlive the services, which may be stopped or paused, so that nobody can

@@ -45,8 +45,8 @@ func TestLeftFaultsAreDeletedBeforeAServiceStarts(t *testing.T) {
 			}
 		}
 	}
-	if err := r.tidyProcesses(t.Context()); err != nil {
-		t.Error(err)
+	if left, err := r.tidyProcesses(t.Context()); !left || err != nil {
+		t.Errorf("left %t, %v", left, err)
 	}
 	if !k.now.Usual() || !slices.Equal(k.told, []control.Verb{control.Start}) {
 		t.Errorf("told %v, transfer is %+v", k.told, k.now)

@@ -15,6 +15,7 @@ var wrongVariants = Exercise{
 	Number: 13, Name: "wrong-variants", Title: "Wrong variants",
 	Question: "Four programs move money correctly as long as nothing happens. One acks and then commits, one remembers in a map what it has handled, one publishes and then commits, one requeues what fails. How much does each lose, or make up, when something does happen?",
 	Takes:    15 * time.Second,
+	apart:    true,
 	play: func(ctx context.Context, r *run) error {
 		programs, remove, err := drill.Programs(ctx)
 		if err != nil {

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
-
-	"github.com/google/uuid"
 
 	"example.com/banking/internal/load"
 )
@@ -58,7 +55,7 @@ func (c *loadCommand) Run(ctx context.Context, to *endpoints, out *output, term 
 	if err := to.need("ACCOUNT_URL", "TRANSFER_URL", "AMQP_URL"); err != nil {
 		return err
 	}
-	accounts, err := loadAccounts(ctx, to.account(), c.Accounts)
+	accounts, err := loadAccounts(ctx, to.account(), c.Accounts, openPatience, func(text string) { _, _ = fmt.Fprintln(term.err, text) })
 	if err != nil {
 		return err
 	}
@@ -137,31 +134,4 @@ func total(counts map[string]int) (n int) {
 		n += count
 	}
 	return n
-}
-
-const loadOwner = "Load %d"
-
-func loadAccountID(n int) string {
-	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "bank load %d", n)).String()
-}
-
-// ofLoad says whether an account is one of those that loadAccounts opens.
-func (a account) ofLoad() bool {
-	var n int
-	_, err := fmt.Sscanf(a.Owner, loadOwner, &n)
-	return err == nil && a.ID == loadAccountID(n)
-}
-
-// loadAccounts opens the accounts among which a load moves money. Their ids are derived from their numbers, so that the next load finds
-// them, and they are rich enough never to be refused.
-func loadAccounts(ctx context.Context, service *api, n int) ([]string, error) {
-	ids := make([]string, n)
-	for i := range ids {
-		ids[i] = loadAccountID(i)
-		body := map[string]any{"id": ids[i], "owner": fmt.Sprintf(loadOwner, i), "currency": "EUR", "openingBalanceMinor": 1_000_000_000_00}
-		if _, err := service.do(ctx, http.MethodPost, "/accounts", body, nil); err != nil {
-			return nil, fmt.Errorf("open account %d of the load: %w", i, err)
-		}
-	}
-	return ids, nil
 }

@@ -53,7 +53,15 @@ func (b *bank) startServices(ctx context.Context, access servers.Bank) error {
 	// Only now are the addresses certain that it is told.
 	return b.startPrograms(ctx, folder, program{"console", 8080, &b.where.ConsoleURL,
 		[]string{"ACCOUNT_URL=" + b.where.AccountURL, "TRANSFER_URL=" + b.where.TransferURL,
-			"RABBITMQ_MANAGEMENT_URL=" + access.ManagementURL, "CONTROL_URL=" + b.where.ControlURL}})
+			"SERVICES=" + strings.Join(b.otherAddresses(), ","), "RABBITMQ_MANAGEMENT_URL=" + access.ManagementURL, "CONTROL_URL=" + b.where.ControlURL}})
+}
+
+// otherAddresses are those of the services beside account and transfer, as the console wants them.
+func (b *bank) otherAddresses() (all []string) {
+	for _, other := range b.where.Others {
+		all = append(all, other.Name+"="+other.URL)
+	}
+	return all
 }
 
 // startPrograms starts programs at the same time and returns when all are ready.
@@ -95,7 +103,7 @@ func (b *bank) startPrograms(ctx context.Context, folder string, programs ...pro
 // through to the services, an AMQP_URL of something else does not.
 func inherited(environ []string) []string {
 	return without(environ, "DATABASE_URL", "AMQP_URL", "HTTP_ADDR", "ADMIN_TOKEN", "ACCOUNT_URL", "TRANSFER_URL",
-		"RABBITMQ_MANAGEMENT_URL", "RABBITMQ_VHOST", "CONTROL_URL", detached)
+		"RABBITMQ_MANAGEMENT_URL", "RABBITMQ_VHOST", "SERVICES", "CONTROL_URL", detached)
 }
 
 // without returns the environment without the variables of those names.

@@ -70,7 +70,7 @@ type Keeper interface {
 }
 
 // fixed are the variables by which the processes of one bank find and trust each other.
-var fixed = []string{"DATABASE_URL", "AMQP_URL", "HTTP_ADDR", "ADMIN_TOKEN", "ACCOUNT_URL", "TRANSFER_URL", "CONTROL_URL",
+var fixed = []string{"DATABASE_URL", "AMQP_URL", "HTTP_ADDR", "ADMIN_TOKEN", "ACCOUNT_URL", "TRANSFER_URL", "SERVICES", "CONTROL_URL",
 	"RABBITMQ_MANAGEMENT_URL", "RABBITMQ_VHOST", "LOG_FORMAT", "PATH"}
 
 var variable = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)

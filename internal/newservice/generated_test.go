@@ -122,11 +122,11 @@ func TestServicesPassTheirTests(t *testing.T) {
 	group.Wait()
 }
 
-// 'bank up' starts a new service with the others, and it hears of the transfer that they make, with the rights that it is given.
+// 'bank up' starts a new service with the others and tells the console of it, and it hears of the transfer that they make, with the rights that it is given.
 func TestServiceJoinsBankUp(t *testing.T) {
 	t.Parallel()
 	root, programs := checkout(t), t.TempDir()+string(filepath.Separator)
-	run(t, root, nil, "go", "build", "-o", programs, laidOver(t, root, inService(root)[0]), "./cmd/bank", "./services/account", "./services/transfer", "./services/fees")
+	run(t, root, nil, "go", "build", "-o", programs, laidOver(t, root, inService(root)[0]), "./cmd/bank", "./services/account", "./services/transfer", "./services/console", "./services/fees")
 	dir, err := os.MkdirTemp("", "banking-newservice-")
 	if err != nil {
 		t.Fatal(err)
@@ -156,9 +156,17 @@ func TestServiceJoinsBankUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fees := regexp.MustCompile(`(?m)^FEES_URL=(.+)$`).FindSubmatch(addresses)
-	if fees == nil {
-		t.Fatal("endpoints.env has no FEES_URL")
+	fees, console := regexp.MustCompile(`(?m)^FEES_URL=(.+)$`).FindSubmatch(addresses), regexp.MustCompile(`(?m)^CONSOLE_URL=(.+)$`).FindSubmatch(addresses)
+	if fees == nil || console == nil {
+		t.Fatal("endpoints.env has no FEES_URL or no CONSOLE_URL")
+	}
+	told, err := http.Get(string(console[1]) + "/events?topics=metrics:fees") // 400 where the console does not know it
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = told.Body.Close()
+	if told.StatusCode != http.StatusOK {
+		t.Errorf("the console does not watch fees: %s", told.Status)
 	}
 	deadline := time.Now().Add(time.Minute)
 	tick := time.NewTicker(50 * time.Millisecond)

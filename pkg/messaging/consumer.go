@@ -107,6 +107,7 @@ func (s *Session) NewConsumer(c ConsumerConfig) (*Consumer, error) {
 		ConsumerConfig: c, session: s, metrics: s.Metrics.of(c.Queue), dampers: newDampers(c, s), notes: notes{starts: c.Starts, consumer: c.Queue},
 		rnd: rand.Float64, now: time.Now,
 	}
+	s.Metrics.tell(c)
 	s.m.Lock()
 	defer s.m.Unlock()
 	s.consumers = append(s.consumers, consumer)

@@ -2,6 +2,8 @@ package messaging
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +23,7 @@ type Metrics struct {
 	waiting     *prometheus.GaugeVec
 	handling    *prometheus.HistogramVec
 	suspects    *prometheus.CounterVec
+	policy      *prometheus.GaugeVec
 
 	breakerState  *prometheus.GaugeVec
 	breakerOpened *prometheus.CounterVec
@@ -51,6 +54,10 @@ func NewMetrics() *Metrics {
 		waiting:     gauge("waiting", "Deliveries held between two attempts."),
 		suspects:    counter("suspects_total", "Starts of messages that were handed out before; each is noted and runs alone.", "queue"),
 
+		policy: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "messaging_retry_policy_info", Help: "1 for each consumer; its labels are how it retries: on which road, how often, after which waits, by class or all alike.",
+		}, []string{"queue", "road", "attempts", "waits", "classify"}),
+
 		breakerState:  gauge("breaker_state", "0 closed, 1 half-open, 2 open."),
 		breakerOpened: counter("breaker_opened_total", "How often the breaker has opened.", "queue"),
 		budgetTokens:  gauge("retry_budget_tokens", "Retries that may be made before the consumer slows down."),
@@ -66,7 +73,7 @@ func NewMetrics() *Metrics {
 func (m *Metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.up, m.sessions, m.published, m.deliveries, m.failures, m.quarantined, m.nonsense, m.waiting, m.handling,
-		m.suspects, m.breakerState, m.breakerOpened, m.budgetTokens, m.rate, m.paused,
+		m.suspects, m.policy, m.breakerState, m.breakerOpened, m.budgetTokens, m.rate, m.paused,
 	}
 }
 
@@ -128,6 +135,19 @@ func (m *Metrics) of(queue string) queueMetrics {
 		queue:       queue,
 		all:         m,
 	}
+}
+
+// tell shows how a consumer retries, so that nobody has to know the environment of a process to know what it does.
+func (m *Metrics) tell(c ConsumerConfig) {
+	waits := make([]string, len(c.Policy.Delays))
+	for i, d := range c.Policy.Delays {
+		waits[i] = d.String()
+	}
+	classify := "off"
+	if c.Policy.Classify {
+		classify = "on"
+	}
+	m.policy.WithLabelValues(c.Queue, c.Road.kind(), strconv.Itoa(c.Policy.MaxAttempts), strings.Join(waits, ","), classify).Set(1)
 }
 
 func (m queueMetrics) failed(class retry.Class) {

@@ -93,3 +93,14 @@ func (r Road) copyTo(delay time.Duration, u float64) string {
 
 // atBroker says that messages wait at the broker and not in the consumer.
 func (r Road) atBroker() bool { return r.RetryQueue != "" || len(r.Tiers) > 0 }
+
+// kind is what the road is called in the settings and the metrics.
+func (r Road) kind() string {
+	switch {
+	case len(r.Tiers) > 0:
+		return "tiered"
+	case r.RetryQueue != "":
+		return "lap"
+	}
+	return "in-process"
+}

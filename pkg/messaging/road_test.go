@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/banking/pkg/retry"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 func TestTierIsTheShortestThatIsLongEnough(t *testing.T) {
@@ -22,6 +23,31 @@ func TestTierIsTheShortestThatIsLongEnough(t *testing.T) {
 	}
 	if got := Lap("retry", "dlx").copyTo(time.Hour, 0.5); got != "retry" {
 		t.Errorf("on the lap a copy waits in %q", got)
+	}
+}
+
+// The labels are compared with settings, letter for letter, by who wants to know how a service runs.
+func TestAConsumerTellsHowItRetries(t *testing.T) {
+	t.Parallel()
+	s := NewSession(SessionConfig{})
+	for queue, c := range map[string]ConsumerConfig{
+		"held":   {Road: InProcess("held_error"), Policy: retry.Policy{MaxAttempts: 4, Delays: []time.Duration{time.Second, 5 * time.Second}, Classify: true}},
+		"lapped": {Road: Lap("retry", "dlx"), Policy: retry.Policy{MaxAttempts: 3, Delays: []time.Duration{1500 * time.Millisecond}}},
+		"tiered": {Road: Tiered([]Tier{{time.Minute, []string{"1m"}}}, "dlx"), Policy: retry.Policy{MaxAttempts: 5, Delays: []time.Duration{time.Minute}, Classify: true}},
+	} {
+		c.Queue, c.Handler = queue, func(context.Context, []*Message) ([]error, error) { return nil, nil }
+		if _, err := s.NewConsumer(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := `# HELP messaging_retry_policy_info 1 for each consumer; its labels are how it retries: on which road, how often, after which waits, by class or all alike.
+# TYPE messaging_retry_policy_info gauge
+messaging_retry_policy_info{attempts="4",classify="on",queue="held",road="in-process",waits="1s,5s"} 1
+messaging_retry_policy_info{attempts="3",classify="off",queue="lapped",road="lap",waits="1.5s"} 1
+messaging_retry_policy_info{attempts="5",classify="on",queue="tiered",road="tiered",waits="1m0s"} 1
+`
+	if err := testutil.CollectAndCompare(s.Metrics, strings.NewReader(want), "messaging_retry_policy_info"); err != nil {
+		t.Error(err)
 	}
 }
 

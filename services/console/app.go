@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	_ "embed"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -64,7 +65,20 @@ func newApp(cfg config, log *slog.Logger) (*app, error) {
 		}
 		upstreams = append(upstreams, keeper)
 	}
-	bank := &watch.Bank{Account: account, Transfer: transfer, Management: management, Vhost: cfg.Vhost, AdminToken: cfg.AdminToken}
+	added, err := cfg.others()
+	if err != nil {
+		return nil, fmt.Errorf("SERVICES: wanted %w", err)
+	}
+	var others []*upstream.Upstream
+	for _, o := range added {
+		u, err := upstream.New(o.name, o.address)
+		if err != nil {
+			return nil, err
+		}
+		others = append(others, u)
+	}
+	upstreams = append(upstreams, others...)
+	bank := &watch.Bank{Account: account, Transfer: transfer, Management: management, Others: others, Vhost: cfg.Vhost, AdminToken: cfg.AdminToken}
 	var hub *watch.Hub
 	exercised := runs.New(runs.Config{Keeper: keeper, Token: cfg.AdminToken, Look: lookAround, Logger: log,
 		Poke: func(topics ...string) { hub.Poke(topics...) }})
@@ -87,18 +101,21 @@ func newApp(cfg config, log *slog.Logger) (*app, error) {
 		return nil, err
 	}
 	sessions := newSessions(cfg.AdminToken, time.Now)
+	for _, o := range added {
+		sessions.others = append(sessions.others, o.name)
+	}
 	server.Echo.Pre(secureHeaders)
 	questions, err := newInterviewPages()
 	if err != nil {
 		return nil, err
 	}
-	newFiles().register(server.Echo)
+	newFiles().register(server.Echo, func() { hub.Expect(firstTopics) })
 	(&events{hub: hub, sessions: sessions}).register(server.Echo)
 	sessions.register(server.Echo)
 	(&policyPage{}).register(server.Echo)
 	questions.register(server.Echo)
 	(&exercisePages{runs: exercised, sessions: sessions, log: log}).register(server.Echo)
-	(&api{account: account, transfer: transfer, token: cfg.AdminToken, sessions: sessions, hub: hub}).register(server.Echo)
+	(&api{account: account, transfer: transfer, services: bank.Services(), token: cfg.AdminToken, sessions: sessions, hub: hub}).register(server.Echo)
 
 	// Stopped in the reverse order: pages are told first, what runs is put back, and then nothing is asked any more.
 	return &app{

@@ -18,11 +18,14 @@ import (
 
 const (
 	mostPages  = 500
-	mostTopics = 20                     // of one page
-	beat       = 5 * time.Second        // at least so often something is sent, by which a page sees that the console is there
-	calm       = 100 * time.Millisecond // and at most so often
-	eventWrite = 10 * time.Second       // a page that takes nothing for so long is gone
+	mostTopics = 40                    // of one page
+	beat       = 5 * time.Second       // at least so often something is sent, by which a page sees that the console is there
+	calm       = 50 * time.Millisecond // and at most so often
+	eventWrite = 10 * time.Second      // a page that takes nothing for so long is gone
 )
+
+// firstTopics are what the page looks at when it is opened without naming a part of it: what live.js looks at everywhere, and the overview.
+var firstTopics = []string{"queues", "metrics:account", "metrics:transfer", "ledger", "exercises", "topology", "summary"}
 
 // events sends pages what changes, as server-sent events.
 type events struct {
@@ -145,7 +148,7 @@ func topicsOf(c echo.Context) ([]string, error) {
 	}
 	if len(topics) == 0 || len(topics) > mostTopics {
 		return nil, service.BadRequest("The query is not acceptable.",
-			service.FieldError{Field: "topics", Message: "must name 1 to 20 topics, separated by commas"})
+			service.FieldError{Field: "topics", Message: "must name 1 to 40 topics, separated by commas"})
 	}
 	return topics, nil
 }

@@ -19,6 +19,7 @@ import (
 // adds is the admin token, which the page never has, for who is signed in.
 type api struct {
 	account, transfer *upstream.Upstream
+	services          []*upstream.Upstream // these and the added ones: those that have a quarantine
 	token             string
 	sessions          *sessions
 	hub               *watch.Hub
@@ -70,9 +71,15 @@ func (a *api) administer(c echo.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	to := map[string]*upstream.Upstream{"account": a.account, "transfer": a.transfer}[c.Param("service")]
+	var to *upstream.Upstream
+	var names []string
+	for _, s := range a.services {
+		if names = append(names, s.Name); s.Name == c.Param("service") {
+			to = s
+		}
+	}
 	if to == nil {
-		return service.NotFound("There is no such service; there are account and transfer.")
+		return service.NotFound("There is no such service; there are " + strings.Join(names, ", ") + ".")
 	}
 	operator := signedIn.operator
 	if operator == "" {

@@ -49,6 +49,34 @@ func TestEveryPageAtEverySize(t *testing.T) {
 	}
 }
 
+// The page stands there before it is known who is signed in: that matters to few of its parts.
+func TestTheFirstPageDoesNotWaitForTheSession(t *testing.T) {
+	t.Parallel()
+	c := startLifelike(t)
+	f := newFront(t)
+	f.to(c.url)
+	f.m.Lock()
+	through := f.next
+	known := make(chan struct{})
+	f.next = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/session" {
+			select {
+			case <-known:
+			case <-r.Context().Done():
+				return
+			}
+		}
+		through.ServeHTTP(w, r)
+	})
+	f.m.Unlock()
+	c.url = f.URL
+	p := c.openTab(t, wide, "")
+	p.says("Every cent is accounted for")
+	close(known)
+	p.click("Parked")
+	p.signIn()
+}
+
 // runOf is the answer to an order of one message.
 func runOf(item document) document {
 	whole := parked("banking.dead-letters", "poison-1", "MAX_ATTEMPTS", "NOT_FOUND")

@@ -25,6 +25,7 @@ const (
 
 // sessions are who is signed in. They live in memory: who signed in before a restart signs in again.
 type sessions struct {
+	others []string // told to the page with who is signed in, because it needs both before it can show anything
 	token  [32]byte // of ADMIN_TOKEN
 	on     bool     // there is an ADMIN_TOKEN
 	clock  func() time.Time
@@ -58,12 +59,13 @@ type sessionView struct {
 	Operator  string     `json:"operator,omitzero"`
 	ExpiresAt *time.Time `json:"expiresAt,omitzero"`
 	Available bool       `json:"available"` // whether one can sign in at all
+	Others    []string   `json:"others"`    // the services beside account and transfer, whose quarantines there are too
 }
 
 func (s *sessions) show(c echo.Context) error {
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	found, ok := s.of(c)
-	view := sessionView{SignedIn: ok, Operator: found.operator, Available: s.on}
+	view := sessionView{SignedIn: ok, Operator: found.operator, Available: s.on, Others: append([]string{}, s.others...)}
 	if ok {
 		at := found.expires.UTC().Truncate(time.Second)
 		view.ExpiresAt = &at

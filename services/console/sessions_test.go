@@ -32,7 +32,7 @@ func TestSignInAndOut(t *testing.T) {
 	t.Parallel()
 	c := startConsole(t)
 	c.transfer.say("GET /admin/quarantine", `{"items":[],"next":null}`)
-	if got := c.call(t, "GET", "/api/session", ""); got.body != `{"signedIn":false,"available":true}` {
+	if got := c.call(t, "GET", "/api/session", ""); got.body != `{"signedIn":false,"available":true,"others":[]}` {
 		t.Errorf("before: %s", got.body)
 	}
 	expectStatus(t, c.call(t, "POST", "/api/session", `{"token":"wrong"}`), http.StatusUnauthorized)
@@ -67,7 +67,7 @@ func TestSignInAndOut(t *testing.T) {
 func TestWithoutATokenNobodySignsIn(t *testing.T) {
 	t.Parallel()
 	c := startOver(t, fakes{newFake(t), newFake(t), newFake(t)})
-	if got := c.call(t, "GET", "/api/session", ""); got.body != `{"signedIn":false,"available":false}` {
+	if got := c.call(t, "GET", "/api/session", ""); got.body != `{"signedIn":false,"available":false,"others":[]}` {
 		t.Errorf("got %s", got.body)
 	}
 	for _, token := range []string{"", "anything"} {

@@ -2,14 +2,18 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
 	"io/fs"
+	"maps"
 	"mime"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"example.com/banking/pkg/service"
@@ -41,15 +45,23 @@ func secureHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 // file is one embedded file, ready to be sent.
 type file struct {
 	content []byte
+	packed  []byte // by gzip; nil where that makes it no smaller
 	mime    string
 	tag     string // changes with the content
 }
 
 // files are the page: index.html at /, everything else under /static.
-type files map[string]file
+type files struct {
+	known map[string]file
+	// version changes with any of the files. The page asks for them under it, so that a browser may keep them for good: a new console
+	// has other addresses. Modules import each other by relative paths, which stay within the version.
+	version string
+}
 
-func newFiles() files {
-	f := files{}
+// newFiles packs the files once for the process.
+var newFiles = sync.OnceValue(func() files {
+	f := files{known: map[string]file{}}
+	all := sha256.New()
 	err := fs.WalkDir(staticFiles, "static", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -58,14 +70,49 @@ func newFiles() files {
 		if err != nil {
 			return err
 		}
-		sum := sha256.Sum256(content)
-		f[strings.TrimPrefix(name, "static/")] = file{content, mimeOf(name), `"` + base64.RawURLEncoding.EncodeToString(sum[:9]) + `"`}
+		all.Write(content)
+		f.known[strings.TrimPrefix(name, "static/")] = newFile(name, content)
 		return nil
 	})
 	if err != nil {
 		panic(err) // the folder is embedded
 	}
+	f.version = base64.RawURLEncoding.EncodeToString(all.Sum(nil)[:9])
+	f.known["index.html"] = newFile("index.html", f.index(f.known["index.html"].content))
 	return f
+})
+
+func newFile(name string, content []byte) file {
+	sum := sha256.Sum256(content)
+	made := file{content: content, mime: mimeOf(name), tag: base64.RawURLEncoding.EncodeToString(sum[:9])}
+	var packed bytes.Buffer
+	to, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err == nil {
+		_, err = to.Write(content)
+	}
+	if err == nil {
+		err = to.Close()
+	}
+	if err != nil {
+		panic(err) // a buffer takes everything
+	}
+	if packed.Len() < len(content) {
+		made.packed = packed.Bytes()
+	}
+	return made
+}
+
+// index makes the page as it is sent: with the version in its addresses, and with all modules named, so that a browser gets them at once and not
+// level by level as each tells what it imports.
+func (f files) index(page []byte) []byte {
+	var preloads strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(f.known)) {
+		if strings.HasSuffix(name, ".js") && name != "js/app.js" {
+			preloads.WriteString("  <link rel=\"modulepreload\" href=\"/static/" + name + "\">\n")
+		}
+	}
+	text := strings.Replace(string(page), "</head>", preloads.String()+"</head>", 1)
+	return []byte(strings.ReplaceAll(text, `"/static/`, `"/static/`+f.version+"/"))
 }
 
 // mimeOf does not ask the machine's tables first: a script of another type than the machine thinks is not run.
@@ -83,22 +130,40 @@ func mimeOf(name string) string {
 	return mime.TypeByExtension(path.Ext(name))
 }
 
-func (f files) register(e *echo.Echo) {
-	e.GET("/", func(c echo.Context) error { return f.send(c, "index.html") })
-	e.GET("/favicon.ico", func(c echo.Context) error { return f.send(c, "icon.svg") })
-	e.GET("/static/*", func(c echo.Context) error { return f.send(c, c.Param("*")) })
+// register adds the routes; opened is told when somebody opens the page.
+func (f files) register(e *echo.Echo, opened func()) {
+	e.GET("/", func(c echo.Context) error {
+		opened()
+		return f.send(c, "index.html", false)
+	})
+	e.GET("/favicon.ico", func(c echo.Context) error { return f.send(c, "icon.svg", false) })
+	e.GET("/static/*", func(c echo.Context) error {
+		name, versioned := strings.CutPrefix(c.Param("*"), f.version+"/")
+		return f.send(c, name, versioned)
+	})
 }
 
-// send lets the browser keep the file and ask each time whether it is still the same: a new console brings new files at once.
-func (f files) send(c echo.Context, name string) error {
-	found, ok := f[name]
-	if !ok {
+// send lets the browser keep what was asked for under its version for good, and else ask each time whether it is still the same: a new
+// console brings new files at once.
+func (f files) send(c echo.Context, name string, versioned bool) error {
+	found, ok := f.known[name]
+	if !ok || name == "index.html" && c.Path() != "/" {
 		return service.NotFound("There is no such file.")
 	}
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentType, found.mime)
-	header.Set(echo.HeaderCacheControl, "no-cache")
-	header.Set("ETag", found.tag)
-	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(found.content))
+	header.Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
+	if versioned {
+		header.Set(echo.HeaderCacheControl, "public, max-age=31536000, immutable")
+	} else {
+		header.Set(echo.HeaderCacheControl, "no-cache")
+	}
+	content, tag := found.content, found.tag
+	if found.packed != nil && strings.Contains(c.Request().Header.Get(echo.HeaderAcceptEncoding), "gzip") {
+		header.Set(echo.HeaderContentEncoding, "gzip")
+		content, tag = found.packed, tag+"-gzip"
+	}
+	header.Set("ETag", `"`+tag+`"`)
+	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(content))
 	return nil
 }

@@ -69,7 +69,7 @@ type scenario struct {
 
 // scenarios in the order of the report.
 var scenarios = []scenario{
-	sustained, ceilings, latency, hot, failing, growth, slowDisk, memory, startUp, drain, outage, spread, peers,
+	sustained, ceilings, latency, hot, failing, growth, slowDisk, memory, startUp, drain, outage, spread, console, peers,
 }
 
 // missing is the error of a scenario for which this machine lacks something. It is reported, and spoils nothing else.
@@ -204,7 +204,7 @@ func (b *bench) build(ctx context.Context) error {
 	}
 	b.root = strings.TrimSpace(string(root))
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", b.programs+string(filepath.Separator),
-		"./services/account", "./services/transfer", "./cmd/bank")
+		"./services/account", "./services/console", "./services/transfer", "./cmd/bank")
 	cmd.Dir = b.root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

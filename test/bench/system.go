@@ -131,19 +131,24 @@ func (s *system) stop() error {
 
 // startService starts a service on a free port and returns when it is ready, with the time that took.
 func (s *system) startService(ctx context.Context, name string) (time.Duration, error) {
-	port, err := servers.FreePort(nil)
-	if err != nil {
-		return 0, err
-	}
 	database, broker := s.access.AccountDatabaseURL, s.access.AccountAMQPURL
 	if name == "transfer" {
 		database, broker = s.access.TransferDatabaseURL, s.access.TransferAMQPURL
+	}
+	return s.launch(ctx, name, "DATABASE_URL="+database, "AMQP_URL="+broker)
+}
+
+// launch does so with any of the programs, with these settings beside those of all.
+func (s *system) launch(ctx context.Context, name string, settings ...string) (time.Duration, error) {
+	port, err := servers.FreePort(nil)
+	if err != nil {
+		return 0, err
 	}
 	s.urls[name] = fmt.Sprintf("http://127.0.0.1:%d", port)
 	began := time.Now()
 	child, err := s.servers.Run(supervise.Process{
 		Name: name, Path: filepath.Join(s.programs, name), Dir: s.dir, StopTimeout: 20 * time.Second, Log: s.log(name),
-		Env: append(slices.Clone(s.env), "DATABASE_URL="+database, "AMQP_URL="+broker, fmt.Sprintf("HTTP_ADDR=127.0.0.1:%d", port)),
+		Env: slices.Concat(s.env, settings, []string{fmt.Sprintf("HTTP_ADDR=127.0.0.1:%d", port)}),
 	})
 	if err != nil {
 		return 0, err

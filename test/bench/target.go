@@ -36,6 +36,10 @@ var targets = slices.Concat(
 		{scenario: "startup", figure: "transfer: start to ready", atMost: true, value: 0.5},
 		{scenario: "drain", figure: "ratio", value: 0.9},
 		{scenario: "drain", figure: "memory, second half against first", atMost: true, value: flat},
+		{scenario: "console", figure: onList + "max", atMost: true, value: 500},
+		{scenario: "console", figure: onOne + "max", atMost: true, value: 500},
+		{scenario: "console", figure: "first page: max", atMost: true, value: 1000},
+		{scenario: "console", figure: "page again: max", atMost: true, value: 1000},
 	},
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// usage is what the bank's processes have used so far, by part: account, transfer, PostgreSQL, RabbitMQ, and this program.
+// usage is what the bank's processes have used so far, by part: account, transfer, console, PostgreSQL, RabbitMQ, and this program.
 type usage struct {
 	cpu     map[string]float64 // seconds
 	rss     map[string]float64 // bytes
@@ -87,7 +87,7 @@ func partOf(p process, all map[int]process) string {
 		switch {
 		case at.pid == os.Getpid():
 			return part
-		case at.name == "account", at.name == "transfer":
+		case at.name == "account", at.name == "transfer", at.name == "console":
 			part = at.name
 		case at.name == "postgres":
 			part = partPostgres

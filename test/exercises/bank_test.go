@@ -56,7 +56,7 @@ type bank struct {
 	env      []string // of the commands, beside the test's own
 }
 
-func openBank(t *testing.T) *bank {
+func openBank(t *testing.T, settings ...string) *bank {
 	t.Helper()
 	bin, err := programs()
 	if err != nil {
@@ -72,6 +72,7 @@ func openBank(t *testing.T) *bank {
 	b := &bank{t: t, bin: filepath.Join(bin, "bank"), dir: dir}
 	up := exec.Command(b.bin, "up", "--detach", "--any-port", "--dir", dir)
 	up.Env = append(os.Environ(), "RETRY_DELAY=1s", "RETRY_INTERVALS=200ms,200ms,200ms")
+	up.Env = append(up.Env, settings...)
 	t.Cleanup(func() {
 		if t.Failed() {
 			for _, name := range []string{"up", "account", "transfer"} {

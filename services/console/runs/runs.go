@@ -62,6 +62,7 @@ var (
 type Config struct {
 	Keeper *upstream.Upstream // nil: nothing can be run
 	Token  string             // the admin token, which is the keeper's as well
+	Answer time.Duration      // for the keeper to begin its answer; 0 means 7 s
 	Look   time.Duration      // how long a run waits for people who look around before it puts things back
 	Poke   func(topics ...string)
 	Logger *slog.Logger
@@ -90,6 +91,9 @@ type run struct {
 
 // New makes one.
 func New(cfg Config) *Runs {
+	if cfg.Answer <= 0 {
+		cfg.Answer = orderTime
+	}
 	r := &Runs{cfg: cfg, last: map[int]*run{}}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	return r
@@ -180,13 +184,13 @@ func (r *Runs) tell(number int, verb string, next State) error {
 	return nil
 }
 
-// orderTime is for the keeper to begin its answer.
+// orderTime is below what a page is promised an answer in.
 const orderTime = 7 * time.Second
 
 // order makes a call of the keeper. The body is the caller's, and so is end, when there is no error.
 func (r *Runs) order(number int, what string) (body io.ReadCloser, end func(), err error) {
 	ctx, cancel := context.WithCancel(r.ctx)
-	late := time.AfterFunc(orderTime, cancel)
+	late := time.AfterFunc(r.cfg.Answer, cancel)
 	header := http.Header{"Authorization": {"Bearer " + r.cfg.Token}}
 	answer, err := r.cfg.Keeper.Do(ctx, http.MethodPost, "/exercises/"+strconv.Itoa(number)+"/"+what, nil, header)
 	if err != nil || !late.Stop() {

@@ -80,9 +80,10 @@ func (b *Bank) queues(ctx context.Context, _ bool) ([]Part, error) {
 	return parts, nil
 }
 
-// quarantine says whether messages that were given up wait in a queue.
+// quarantine says whether messages that were given up wait in a queue: the parking lot, one that an added service has of its own, or an
+// error queue.
 func quarantine(queue string) bool {
-	return queue == contract.ParkingLot || strings.HasSuffix(queue, contract.ErrorQueue(""))
+	return strings.HasSuffix(queue, ".dead-letters") || strings.HasSuffix(queue, contract.ErrorQueue(""))
 }
 
 // quarantineFigures are the broker's figures of the quarantine queues. As long as they stay the same, so does what is in there.

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"example.com/banking/services/console/upstream"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -26,6 +25,7 @@ type Part struct {
 type Source struct {
 	Upstream string        // who is asked
 	Interval time.Duration // from the end of one poll to the next
+	Quick    time.Duration // if given, the interval while something is going on: see lively
 	// Poll asks once. Asked says that a page wants to know at once, because it has changed something.
 	Poll func(ctx context.Context, asked bool) ([]Part, error)
 	// Calm, if given, says whether the state it has found will hardly change any more; then it is asked ten times less often.
@@ -61,11 +61,12 @@ type topic struct {
 	end    context.CancelFunc
 	poke   chan struct{}
 
-	parts map[string]part
-	keys  []string // in the source's order
-	order uint64   // when keys changed
-	state Health
-	since uint64 // when state changed
+	parts   map[string]part
+	keys    []string // in the source's order
+	order   uint64   // when keys changed
+	state   Health
+	since   uint64    // when state changed
+	failing time.Time // when the first of the failed looks in a row began; zero after one that did not fail
 }
 
 type part struct {
@@ -138,6 +139,14 @@ func (h *Hub) Open(names []string) (*Page, error) {
 	return p, nil
 }
 
+// Expect begins to ask for topics because a page is about to come that looks at them: when its browser has got so far as to say so, the
+// answers are there.
+func (h *Hub) Expect(names []string) {
+	if p, err := h.Open(names); err == nil { // the page will hear why not
+		p.Close() // after which they are asked for a little longer
+	}
+}
+
 // topic answers the topic of a name and starts its poller when there is none.
 func (h *Hub) topic(name string) (*topic, error) {
 	if t := h.topics[name]; t != nil {
@@ -173,82 +182,6 @@ func (h *Hub) Poke(names ...string) {
 			}
 		}
 	}
-}
-
-const (
-	pollTime = 5 * time.Second // how long an answer may take
-	// share is what part of its time a source may be kept busy by the console, at most: one that takes 100 ms to answer is asked
-	// once a second, whatever the interval.
-	share = 10
-)
-
-// poll asks a topic's source again and again until nobody looks any more.
-func (h *Hub) poll(ctx context.Context, t *topic) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for asked := false; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.poke:
-			asked = true
-		case <-timer.C:
-		}
-		began := time.Now()
-		bounded, cancel := context.WithTimeout(ctx, pollTime)
-		parts, err := t.source.Poll(bounded, asked)
-		cancel()
-		asked = false
-		if ctx.Err() != nil {
-			return
-		}
-		h.take(t, parts, err)
-		pause := t.source.Interval
-		if err == nil && t.source.Calm != nil && t.source.Calm(parts) {
-			pause *= 10
-		}
-		if err != nil {
-			pause = max(pause, time.Second)
-		}
-		timer.Reset(max(pause, share*time.Since(began)))
-	}
-}
-
-// take notes what a poll has found, and wakes the pages when it is new.
-func (h *Hub) take(t *topic, parts []Part, err error) {
-	h.m.Lock()
-	defer h.m.Unlock()
-	h.now++
-	changed := t.noteHealth(err, h.now, h.cfg.Logger)
-	if err == nil {
-		changed = t.noteParts(parts, h.now) || changed
-	}
-	if changed {
-		for p := range t.pages {
-			p.wake()
-		}
-	}
-}
-
-func (t *topic) noteHealth(err error, now uint64, log *slog.Logger) bool {
-	next := Health{Upstream: t.source.Upstream, OK: err == nil}
-	if err != nil {
-		var silent *upstream.Silent
-		next.Silent = errors.As(err, &silent)
-		next.Reason = err.Error()
-		if next.Since = t.state.Since; next.Since == nil {
-			at := time.Now().UTC().Truncate(time.Second)
-			next.Since = &at
-		}
-	}
-	if t.since != 0 && next.OK == t.state.OK && next.Silent == t.state.Silent && next.Reason == t.state.Reason {
-		return false
-	}
-	if t.since != 0 && next.OK != t.state.OK || t.since == 0 && err != nil {
-		log.Info("what is watched has changed its mood", "topic", t.name, "ok", next.OK, "reason", next.Reason)
-	}
-	t.state, t.since = next, now
-	return true
 }
 
 func (t *topic) noteParts(parts []Part, now uint64) (changed bool) {

@@ -27,6 +27,7 @@ type source struct {
 	polled atomic.Int64
 	asked  atomic.Int64
 	every  time.Duration
+	quick  time.Duration
 	takes  time.Duration
 }
 
@@ -58,7 +59,7 @@ func hubOf(t *testing.T, cfg Config, sources map[string]*source) *Hub {
 		if s == nil {
 			return Source{}, false
 		}
-		return Source{Upstream: "fake", Interval: max(s.every, time.Millisecond), Poll: s.poll}, true
+		return Source{Upstream: "fake", Interval: max(s.every, time.Millisecond), Quick: s.quick, Poll: s.poll}, true
 	}
 	h := NewHub(cfg)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -157,8 +158,8 @@ func TestASlowSourceIsAskedLessOften(t *testing.T) {
 		s := &source{every: 200 * time.Millisecond, takes: time.Second}
 		open(t, hubOf(t, Config{}, map[string]*source{"x": s}), "x")
 		time.Sleep(110 * time.Second)
-		if n := s.polled.Load(); n < 9 || n > 11 {
-			t.Errorf("polled %d times in 110 s, want 10: a tenth of its time", n)
+		if n := s.polled.Load(); n < 21 || n > 23 {
+			t.Errorf("polled %d times in 110 s, want 22: a fifth of its time", n)
 		}
 	})
 }

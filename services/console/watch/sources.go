@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,11 +12,13 @@ import (
 	"example.com/banking/services/console/upstream"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/errgroup"
 )
 
 // Bank is what is watched.
 type Bank struct {
 	Account, Transfer *upstream.Upstream
+	Others            []*upstream.Upstream // services that were added to these two; what they count and what they gave up is watched
 	Management        *upstream.Upstream
 	Vhost             string
 	AdminToken        string
@@ -27,15 +30,22 @@ var statuses = map[string]bool{"REQUESTED": true, "DEBITED": true, "REFUNDING": 
 // NeedsSession says whether only who is signed in may look at a topic: what is in quarantine is read with the admin token.
 func NeedsSession(topic string) bool { return strings.HasPrefix(topic, "parked:") }
 
+// How often is asked for what transfers change, while nothing happens and while something does: what a service has committed is to be on
+// screen within half a second. What the broker counts can be no newer than its statistics, which it makes every five seconds.
+const (
+	event      = 250 * time.Millisecond
+	eventQuick = 75 * time.Millisecond
+)
+
 // Find answers the source of a topic. Topics are
 //
 //	queues, topology              of the broker
-//	metrics:account, :transfer    what the services count
+//	metrics:account, :transfer    what the services count, the added ones too
 //	ledger, accounts, account:ID  and the account's statement
 //	transfers, transfers:STATUS   the newest fifty
 //	summary                       transfers by status
 //	transfer:ID, leg:ID           a transfer as transfer knows it, and as account does
-//	parked:account, :transfer     what is in quarantine
+//	parked:account, :transfer     what is in quarantine, likewise
 func (b *Bank) Find(topic string) (Source, bool) {
 	kind, arg, qualified := strings.Cut(topic, ":")
 	if !qualified {
@@ -43,16 +53,17 @@ func (b *Bank) Find(topic string) (Source, bool) {
 	}
 	switch kind {
 	case "metrics", "parked":
-		of := map[string]*upstream.Upstream{"account": b.Account, "transfer": b.Transfer}[arg]
-		if of == nil {
+		i := slices.IndexFunc(b.Services(), func(s *upstream.Upstream) bool { return s.Name == arg })
+		if i < 0 {
 			return Source{}, false
 		}
+		of := b.Services()[i]
 		if kind == "metrics" {
 			return Source{Upstream: of.Name, Interval: time.Second, Poll: metricsOf(of)}, true
 		}
 		return Source{Upstream: of.Name, Interval: time.Second, Poll: b.parkedOf(of)}, true
 	case "transfers":
-		return Source{Upstream: b.Transfer.Name, Interval: 200 * time.Millisecond,
+		return Source{Upstream: b.Transfer.Name, Interval: event, Quick: eventQuick,
 			Poll: items(b.Transfer, "/transfers?limit=50&status="+arg, "id")}, statuses[arg]
 	}
 	id, ok := contract.ParseID(arg)
@@ -61,16 +72,21 @@ func (b *Bank) Find(topic string) (Source, bool) {
 	}
 	switch kind {
 	case "account":
-		return Source{Upstream: b.Account.Name, Interval: time.Second,
+		return Source{Upstream: b.Account.Name, Interval: event, Quick: eventQuick,
 			Poll: documents(b.Account, document{"account", "/accounts/" + arg}, document{"entries", "/accounts/" + arg + "/entries?limit=100"})}, true
 	case "transfer":
-		return Source{Upstream: b.Transfer.Name, Interval: 200 * time.Millisecond, Calm: ended,
+		return Source{Upstream: b.Transfer.Name, Interval: event, Quick: eventQuick, Calm: ended,
 			Poll: documents(b.Transfer, document{"transfer", "/transfers/" + arg}, document{"life", "/transfers/" + arg + "/life"})}, true
 	case "leg":
-		return Source{Upstream: b.Account.Name, Interval: 400 * time.Millisecond, Calm: ended,
+		return Source{Upstream: b.Account.Name, Interval: event, Quick: eventQuick, Calm: ended,
 			Poll: documents(b.Account, document{"leg", "/legs/" + arg}, document{"life", "/legs/" + arg + "/life"})}, true
 	}
 	return Source{}, false
+}
+
+// Services are all that take messages.
+func (b *Bank) Services() []*upstream.Upstream {
+	return append([]*upstream.Upstream{b.Account, b.Transfer}, b.Others...)
 }
 
 func (b *Bank) plain(topic string) (Source, bool) {
@@ -82,11 +98,11 @@ func (b *Bank) plain(topic string) (Source, bool) {
 	case "ledger":
 		return Source{Upstream: b.Account.Name, Interval: 2 * time.Second, Poll: documents(b.Account, document{"ledger", "/ledger"})}, true
 	case "accounts":
-		return Source{Upstream: b.Account.Name, Interval: time.Second, Poll: items(b.Account, "/accounts?limit=200", "id")}, true
+		return Source{Upstream: b.Account.Name, Interval: event, Quick: eventQuick, Poll: items(b.Account, "/accounts?limit=200", "id")}, true
 	case "transfers":
-		return Source{Upstream: b.Transfer.Name, Interval: 200 * time.Millisecond, Poll: items(b.Transfer, "/transfers?limit=50", "id")}, true
+		return Source{Upstream: b.Transfer.Name, Interval: event, Quick: eventQuick, Poll: items(b.Transfer, "/transfers?limit=50", "id")}, true
 	case "summary":
-		return Source{Upstream: b.Transfer.Name, Interval: 500 * time.Millisecond, Poll: documents(b.Transfer, document{"summary", "/transfers/summary"})}, true
+		return Source{Upstream: b.Transfer.Name, Interval: event, Quick: eventQuick, Poll: documents(b.Transfer, document{"summary", "/transfers/summary"})}, true
 	}
 	return Source{}, false
 }
@@ -143,22 +159,31 @@ func list(
 // document is one answer that makes one part.
 type document struct{ key, path string }
 
-// documents polls several answers of one server. One that is not there (404) makes no part.
+// documents polls several answers of one server, all at once. One that is not there (404) makes no part.
 func documents(of *upstream.Upstream, wanted ...document) func(context.Context, bool) ([]Part, error) {
 	return func(ctx context.Context, _ bool) ([]Part, error) {
+		found := make([]jsontext.Value, len(wanted))
+		asked, ctx := errgroup.WithContext(ctx)
+		for i, d := range wanted {
+			asked.Go(func() error {
+				content, err := of.Read(ctx, d.path, nil)
+				if upstream.Is(err, http.StatusNotFound) {
+					return nil
+				}
+				if err == nil {
+					found[i], err = upstream.QuoteAmounts(content)
+				}
+				return err
+			})
+		}
+		if err := asked.Wait(); err != nil {
+			return nil, err
+		}
 		var parts []Part
-		for _, d := range wanted {
-			content, err := of.Read(ctx, d.path, nil)
-			if upstream.Is(err, http.StatusNotFound) {
-				continue
+		for i, content := range found {
+			if content != nil {
+				parts = append(parts, Part{wanted[i].key, content})
 			}
-			if err == nil {
-				content, err = upstream.QuoteAmounts(content)
-			}
-			if err != nil {
-				return nil, err
-			}
-			parts = append(parts, Part{d.key, content})
 		}
 		return parts, nil
 	}
@@ -190,7 +215,8 @@ func (b *Bank) parkedOf(of *upstream.Upstream) func(context.Context, bool) ([]Pa
 	var parts []Part
 	return func(ctx context.Context, asked bool) ([]Part, error) {
 		now, err := b.quarantineFigures(ctx)
-		if err == nil && now == seen && !asked && parts != nil && time.Since(looked) < lookEvery {
+		// A broker that does not tell its figures is no reason to look all the time.
+		if (err != nil || now == seen) && !asked && parts != nil && time.Since(looked) < lookEvery {
 			return parts, nil
 		}
 		found, err := list(ctx, of, "/admin/quarantine?limit=1000", header, func(item map[string]jsontext.Value) string {

@@ -94,10 +94,10 @@ func expectParts(t *testing.T, parts []Part, err error, wanted ...string) {
 
 func TestTopics(t *testing.T) {
 	t.Parallel()
-	b := &Bank{Account: &upstream.Upstream{}, Transfer: &upstream.Upstream{}, Management: &upstream.Upstream{}}
+	b := &Bank{Account: &upstream.Upstream{Name: "account"}, Transfer: &upstream.Upstream{Name: "transfer"}, Others: []*upstream.Upstream{{Name: "fees"}}, Management: &upstream.Upstream{}}
 	for _, topic := range []string{
 		"queues", "topology", "ledger", "accounts", "transfers", "summary", "metrics:account", "metrics:transfer", "transfers:REFUNDED",
-		"account:" + someID, "transfer:" + someID, "leg:" + someID, "parked:account", "parked:transfer",
+		"account:" + someID, "transfer:" + someID, "leg:" + someID, "parked:account", "parked:transfer", "metrics:fees", "parked:fees",
 	} {
 		if source, ok := b.Find(topic); !ok || source.Poll == nil || source.Interval <= 0 {
 			t.Errorf("%s cannot be watched", topic)
@@ -108,7 +108,7 @@ func TestTopics(t *testing.T) {
 	}
 	for _, topic := range []string{
 		"", "nonsense", "queues:x", "metrics", "metrics:", "metrics:console", "transfers:", "transfers:DONE", "transfers:REFUNDED&limit=200", "account",
-		"account:1", "account:../ledger", "transfer:0000000000004000800000000000000A", "transfer:" + strings.ToUpper("0000000a-0000-4000-8000-000000000001"), "parked", "parked:x",
+		"account:1", "account:../ledger", "transfer:0000000000004000800000000000000A", "transfer:" + strings.ToUpper("0000000a-0000-4000-8000-000000000001"), "parked", "parked:x", "metrics:x", "fees",
 	} {
 		if _, ok := b.Find(topic); ok {
 			t.Errorf("%q can be watched", topic)
@@ -234,6 +234,9 @@ func TestAQuarantineIsLookedIntoWhenItHasMoved(t *testing.T) {
 	look(true, 2) // a page has done something
 	s.say("/api/queues/a%2Fb", fmt.Sprintf(figures, 3, 0))
 	look(false, 3)
+	s.say("/api/queues/a%2Fb", "no JSON") // nor is a broker that tells nothing a reason to look again and again
+	look(false, 3)
+	look(true, 4)
 }
 
 func TestRefusals(t *testing.T) {

@@ -2,7 +2,7 @@
 
 import { Rows, h, put, say, attribute } from './dom.js';
 import { connection, troubled } from './live.js';
-import { conserved, consumers, goingRun, isQuarantine, ledger, metric, quarantines, queues, services } from './bank.js';
+import { conserved, consumers, goingRun, isQuarantine, ledger, metric, owner, quarantines, queues, services } from './bank.js';
 import { clock, money, plural, span } from './format.js';
 
 // alarms answers [{key, tone, text, more, link}], the worst first.
@@ -30,7 +30,7 @@ export function alarms() {
     else if (c.breaker === 'half-open') warn('breaker/' + c.queue, `${c.queue}: the breaker is half-open`, 'One message at a time, to see whether they succeed again.');
     else if (c.paused) warn('budget/' + c.queue, `${c.queue}: the retry budget is used up`, 'It slows down instead of making a sick dependency sicker.');
   }
-  for (const service of services) serviceAlarms(service, bad, warn);
+  for (const service of services()) serviceAlarms(service, bad, warn);
   for (const q of queues()) {
     // Of a service that does not answer it is said already that it does not.
     if (!isQuarantine(q.name) && !q.name.includes('.retry') && q.consumers === 0 && !away.has(q.name.split('.')[0])) {
@@ -38,7 +38,7 @@ export function alarms() {
     }
   }
   for (const q of quarantines().filter((q) => q.depth > 0)) {
-    const service = q.name.endsWith('_error') ? 'account' : 'transfer';
+    const service = owner(q.name);
     const age = metric(service, 'quarantine_oldest_age_seconds', { queue: q.name }) || 0;
     (age > 3600 ? bad : warn)('parked/' + q.name, `${plural(q.depth, 'message')} in ${q.name}`,
       age > 0 ? `The oldest has waited for ${span(age * 1000)}. Somebody has to decide about it.` : 'Given up; somebody has to decide about it.', ['#/parked', 'Look']);

@@ -8,7 +8,7 @@
 // the names of the topics that have changed, at most once a frame; close() when another page is shown.
 
 import { h, put, say, toggle, attribute } from './dom.js';
-import { connection, listen, troubled, watch } from './live.js';
+import { connection, listen, troubled, watch, watchEverywhere } from './live.js';
 import { pages } from './pages.js';
 import { alarms, notices } from './alarms.js';
 import { refresh, session, sessionButton } from './session.js';
@@ -92,6 +92,7 @@ sessionButton(document.getElementById('session'));
 addEventListener('hashchange', () => route());
 // Who signs in or out sees the page anew: what it may look at is another.
 document.addEventListener('session', () => {
+  watchEverywhere(session.others.map((name) => 'metrics:' + name));
   const key = `${session.signedIn}`;
   if (route.session !== undefined && route.session !== key && shown?.page.secret) {
     shown.turn = null;
@@ -101,8 +102,9 @@ document.addEventListener('session', () => {
 });
 for (const name of ['session-ended', 'stream-refused']) document.addEventListener(name, () => refresh());
 
-await refresh();
+// Only a page that shows different things to who is signed in has to wait until that is known.
 route.session = `${session.signedIn}`;
+const asked = refresh();
+if (address().page.secret) await asked;
 route({ focus: false });
 frame();
-

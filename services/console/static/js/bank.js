@@ -1,15 +1,19 @@
 // What the topics mean: queues, consumers and figures of the bank, as the pages need them.
 
 import { known, list, part, topic } from './live.js';
+import { session } from './session.js';
 
-export const services = ['account', 'transfer'];
-export const parkingLot = 'banking.dead-letters';
+// others are the services that somebody has added; of them is known what every service tells, and not what they do.
+export function others() { return session.others; }
+export function services() { return ['account', 'transfer', ...session.others]; }
 
-export function isQuarantine(queue) { return queue === parkingLot || queue.endsWith('_error'); }
+export function isQuarantine(queue) { return queue.endsWith('.dead-letters') || queue.endsWith('_error'); }
 export function isRetry(queue) { return queue.startsWith('transfer.account-events.retry'); }
 
-// owner is the service that keeps a quarantine queue.
-export function owner(queue) { return queue === parkingLot ? 'transfer' : 'account'; }
+// owner is the service that keeps a quarantine queue: those of added services begin with their name.
+export function owner(queue) {
+  return session.others.find((name) => queue.startsWith(name + '.')) || (queue.endsWith('_error') ? 'account' : 'transfer');
+}
 
 export function queues() {
   const { keys, parts } = topic('queues');
@@ -44,7 +48,7 @@ const breakerStates = ['closed', 'half-open', 'open'];
 
 // consumers are those that a service tells of, with the state of their dampers.
 export function consumers() {
-  return services.flatMap((service) => (part('metrics:' + service, 'messaging_paused') || []).map(({ labels: { queue } }) => {
+  return services().flatMap((service) => (part('metrics:' + service, 'messaging_paused') || []).map(({ labels: { queue } }) => {
     const at = { queue };
     const breaker = metric(service, 'messaging_breaker_state', at);
     return {

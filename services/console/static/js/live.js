@@ -8,6 +8,7 @@ const silentAfter = 13000; // a beat comes at least every 5 s
 const hiddenFor = 10000;
 
 let wanted = [];
+let looked = [];
 let stream = null;
 let changed = new Set();
 let heard = 0;
@@ -44,11 +45,20 @@ export function listen(f) {
 
 // watch sets what the page looks at, beside what is looked at everywhere.
 export function watch(names) {
+  looked = names;
   const next = [...new Set([...everywhere, ...names])].sort();
   if (stream && next.join() === wanted.join()) return;
   wanted = next;
   for (const name of topics.keys()) if (!wanted.includes(name)) topics.delete(name);
   open();
+}
+
+// watchEverywhere adds to what is looked at whatever page is shown.
+export function watchEverywhere(names) {
+  const fresh = names.filter((name) => !everywhere.includes(name));
+  if (fresh.length === 0) return;
+  everywhere.push(...fresh);
+  if (stream) watch(looked);
 }
 
 function open() {

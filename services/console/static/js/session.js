@@ -4,12 +4,12 @@ import { h, put } from './dom.js';
 import { call } from './api.js';
 import { field, problemText, dialog } from './widgets.js';
 
-export const session = { signedIn: false, available: true, operator: '', known: false };
+export const session = { signedIn: false, available: true, operator: '', known: false, others: [] };
 
 export async function refresh() {
   try {
-    const { signedIn, operator, available } = await call('GET', '/api/session');
-    Object.assign(session, { signedIn, available, operator: operator || '', known: true });
+    const { signedIn, operator, available, others } = await call('GET', '/api/session');
+    Object.assign(session, { signedIn, available, operator: operator || '', known: true, others });
   } catch { /* the connection's state tells that */ }
   document.dispatchEvent(new Event('session'));
 }

@@ -2,7 +2,7 @@
 
 import { Rows, attribute, h, s, say, toggle } from '../dom.js';
 import { at, known, stale } from '../live.js';
-import { conserved, consumers, inWords, ledger, metric, openStatuses, parkedCount, queues, services, summary } from '../bank.js';
+import { conserved, consumers, inWords, isQuarantine, ledger, metric, openStatuses, others, parkedCount, queues, services, summary } from '../bank.js';
 import { alarms } from '../alarms.js';
 import { count, money, perSecond, span } from '../format.js';
 import { rate } from '../rates.js';
@@ -17,7 +17,7 @@ register({
     const text = h('p', { class: 'visually-hidden', id: 'topology-text' });
     const figure = h('div', { class: 'figure' });
     const topology = new Topology(figure);
-    const parts = [figuresStrip(), conservation(), consumersTable()];
+    const parts = [figuresStrip(), conservation(), consumersTable(), othersTable()];
     const quiet = h('p', { class: 'quiet-line' });
     place.append(
       h('div', { class: 'page-head' }, h('h1', {}, 'Overview'), quiet),
@@ -26,7 +26,7 @@ register({
         name: 'flow', end: h('ul', { class: 'legend' },
           h('li', { class: 'legend-dot' }, 'a message'), h('li', { class: 'legend-flow' }, 'events'), h('li', { class: 'legend-dead' }, 'retries, given up')),
       }, figure, text, queueTable()),
-      h('div', { class: 'columns' }, parts[1].element, parts[2].element));
+      h('div', { class: 'columns' }, parts[1].element, parts[2].element), parts[3].element);
     return {
       update() {
         topology.update();
@@ -78,17 +78,17 @@ function figuresStrip() {
         say(figures.open.value, count(open));
         say(figures.open.note, openStatuses.filter((name) => all[name]).map((name) => `${count(all[name])} ${name.toLowerCase()}`).join(', '));
       }
-      const waiting = queues().filter((q) => !q.name.endsWith('_error') && q.name !== 'banking.dead-letters');
+      const waiting = queues().filter((q) => !isQuarantine(q.name));
       say(figures.work.value, count(waiting.reduce((n, q) => n + q.ready, 0)));
       say(figures.work.note, `${count(waiting.reduce((n, q) => n + q.unacked, 0))} in hand`);
       const parked = parkedCount();
       say(figures.parked.value, count(parked));
-      say(figures.parked.note, parked ? 'somebody has to decide' : 'both quarantines empty');
+      say(figures.parked.note, parked ? 'somebody has to decide' : others().length ? 'all quarantines empty' : 'both quarantines empty');
       toggle(figures.parked.element, 'warn', parked > 0);
-      const ages = services.map((name) => metric(name, 'outbox_oldest_age_seconds') || 0);
+      const ages = services().map((name) => metric(name, 'outbox_oldest_age_seconds') || 0);
       const oldest = Math.max(...ages);
       say(figures.outbox.value, oldest > 0 ? span(oldest * 1000) : '–');
-      say(figures.outbox.note, oldest > 0 ? services[ages.indexOf(oldest)] : 'both outboxes empty');
+      say(figures.outbox.note, oldest > 0 ? services()[ages.indexOf(oldest)] : others().length ? 'all outboxes empty' : 'both outboxes empty');
       toggle(figures.outbox.element, 'warn', oldest > 30);
       const l = ledger();
       if (l) {
@@ -174,6 +174,39 @@ function consumersTable() {
     };
   });
   return { element, update() { rows.show(consumers()); } };
+}
+
+// othersTable are the services that somebody has added, with what every service tells: the drawing above knows nothing of them.
+function othersTable() {
+  const body = h('tbody', {});
+  const element = card('Added services', { name: 'others' }, h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Added services' },
+    h('table', {}, h('thead', {}, h('tr', {}, ['Service', 'State', 'Messages waiting', 'Parked'].map((name, i) => h('th', { scope: 'col', class: i > 1 ? 'end' : null }, name)))), body)));
+  const rows = new Rows(body, (s) => s.name, ({ name }) => {
+    const dot = h('i', { class: 'dot', 'aria-hidden': 'true' });
+    const words = h('span', {});
+    const [waiting, parked] = [h('td', { class: 'end' }), h('td', { class: 'end' })];
+    return {
+      element: h('tr', {}, h('th', { scope: 'row' }, name), h('td', {}, dot, words), waiting, parked),
+      update() {
+        const up = metric(name, 'messaging_session_up');
+        const [tone, text] = stale('metrics:' + name) ? ['bad', 'Does not answer'] : !known('metrics:' + name) ? ['', 'Looking…'] : up === 0 ? ['bad', 'Has lost the broker'] : ['good', 'Running'];
+        attribute(dot, 'class', 'dot ' + tone);
+        say(words, text);
+        const mine = queues().filter((q) => q.name.startsWith(name + '.'));
+        const sum = (of) => count(of.reduce((n, q) => n + q.depth, 0));
+        say(waiting, sum(mine.filter((q) => !isQuarantine(q.name))));
+        say(parked, sum(mine.filter((q) => isQuarantine(q.name))));
+        toggle(parked, 'bad-text', mine.some((q) => isQuarantine(q.name) && q.depth > 0));
+      },
+    };
+  });
+  return {
+    element,
+    update() {
+      element.hidden = others().length === 0;
+      rows.show(others().map((name) => ({ name })));
+    },
+  };
 }
 
 let queueRows;

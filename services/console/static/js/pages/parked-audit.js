@@ -10,11 +10,11 @@ export function parkedAudit(place) {
   const content = h('div', {}, empty('Looking…'));
   place.append(h('p', { class: 'crumb' }, h('a', { href: '#/parked' }, '← Parked')), h('div', { class: 'page-head' }, h('h1', {}, 'Audit'), h('p', { class: 'muted' }, 'What was done with parked messages, newest first.')), content);
   const entries = [];
-  const next = Object.fromEntries(services.map((name) => [name, '']));
+  const next = Object.fromEntries(services().map((name) => [name, '']));
   let gone = false;
   const load = async () => {
     try {
-      for (const service of services.filter((name) => next[name] !== null)) {
+      for (const service of services().filter((name) => next[name] !== null)) {
         const found = await call('GET', `/api/parked/${service}/audit?limit=50` + (next[service] ? '&after=' + encodeURIComponent(next[service]) : ''));
         entries.push(...found.items);
         next[service] = found.next;
@@ -22,7 +22,7 @@ export function parkedAudit(place) {
       if (gone) return;
       entries.sort((a, b) => Date.parse(b.startedAt) - Date.parse(a.startedAt));
       put(content, card('Actions', {}, entries.length ? auditTable(entries) : empty('Nobody has replayed or discarded anything yet.'),
-        services.some((name) => next[name]) ? h('div', { class: 'actions more' }, h('button', { type: 'button', onclick: load }, 'Show older ones')) : null));
+        services().some((name) => next[name]) ? h('div', { class: 'actions more' }, h('button', { type: 'button', onclick: load }, 'Show older ones')) : null));
     } catch (wrong) {
       if (!gone) put(content, h('div', { class: 'problem', role: 'alert' }, problemText(wrong)));
     }

@@ -44,7 +44,7 @@ export function parkedList(place) {
       const screen = rows.known.size === 0 && meant.length > firstRows;
       rows.show(screen ? meant.slice(0, firstRows) : meant);
       if (screen) requestAnimationFrame(() => setTimeout(page.update));
-      const told = services.every((name) => known('parked:' + name));
+      const told = services().every((name) => known('parked:' + name));
       box.hidden = false;
       for (const element of [table, end, groups.element, by.element.parentNode]) element.hidden = inQueue.length === 0;
       put(nothing, told && inQueue.length === 0 ? empty(picked.queue ? `Nothing is parked in ${picked.queue}.` : 'Nothing is parked.',
@@ -52,7 +52,7 @@ export function parkedList(place) {
       say(replay, meant.length === 1 ? 'Replay it…' : `Replay these ${meant.length}…`);
       say(discard, meant.length === 1 ? 'Discard it…' : 'Discard…');
       for (const button of [replay, discard]) button.disabled = meant.length === 0;
-      say(more, services.some((name) => part('parked:' + name, 'next')) ? 'The first 1,000 of a service are shown.' : '');
+      say(more, services().some((name) => part('parked:' + name, 'next')) ? 'The first 1,000 of a service are shown.' : '');
       toggle(box, 'stale', stale('parked:account', 'parked:transfer'));
     },
   };
@@ -63,7 +63,7 @@ export function parkedList(place) {
 const all = '\u0000all'; // no group is called so
 
 function messages() {
-  return services.flatMap((name) => topic('parked:' + name).keys.filter((k) => k !== 'next').map((k) => ({ ...part('parked:' + name, k), row: k })));
+  return services().flatMap((name) => topic('parked:' + name).keys.filter((k) => k !== 'next').map((k) => ({ ...part('parked:' + name, k), row: k })));
 }
 
 function chosen() {
@@ -79,7 +79,7 @@ function oldest(queue) {
 // orders says to each service which of its messages are meant: by the filter, or by their keys when no filter says it.
 function orders() {
   const meant = chosen();
-  return services.map((service) => {
+  return services().map((service) => {
     const mine = meant.filter((m) => owner(m.queue) === service);
     const filter = picked.value === '' ? { ids: mine.map((m) => m.key) } : picked.value === null ? {} : { [picked.by]: picked.value };
     return { service, count: mine.length, filter: { ...filter, ...(picked.queue ? { queue: picked.queue } : {}), limit: mine.length } };

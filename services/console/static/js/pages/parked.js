@@ -1,4 +1,4 @@
-// Parked: the messages that were given up, of both services. What is in them is shown to who is signed in.
+// Parked: the messages that were given up, of all services. What is in them is shown to who is signed in.
 
 import { h, put } from '../dom.js';
 import { parkedCount, quarantines, services } from '../bank.js';
@@ -14,7 +14,7 @@ const live = (rest) => session.signedIn && rest.length === 0;
 
 register({
   path: 'parked', title: 'Parked', secret: true, badge: parkedCount,
-  topics: (rest) => live(rest) ? services.map((name) => 'parked:' + name) : [],
+  topics: (rest) => live(rest) ? services().map((name) => 'parked:' + name) : [],
   show(place, rest) {
     if (!session.signedIn) return locked(place);
     if (rest[0] === 'message' && rest.length === 3) return parkedMessage(place, rest[1], rest[2]);
