@@ -14,7 +14,7 @@ func TestWhatIsSaidAgainHasTheSameID(t *testing.T) {
 	if again := contract.Say(transfer, contract.AccountDebited, contract.Data{}); again != first {
 		t.Errorf("%+v and %+v", first, again)
 	}
-	if first.ID.Version() != 5 || first.Data.TransferID.Value != transfer.String() {
+	if first.ID.Version() != 8 || first.ID.Variant() != uuid.RFC4122 || first.Data.TransferID.Value != transfer.String() {
 		t.Errorf("%+v", first)
 	}
 	if other := contract.Say(transfer, contract.AccountCredited, contract.Data{}); other.ID == first.ID {
@@ -22,5 +22,20 @@ func TestWhatIsSaidAgainHasTheSameID(t *testing.T) {
 	}
 	if other := contract.Say(uuid.New(), contract.AccountDebited, contract.Data{}); other.ID == first.ID {
 		t.Error("two transfers share an id")
+	}
+}
+
+// The inboxes' indexes rely on it: what belongs to one moment stands together.
+func TestIDsOfMessagesBeginWithTheTimeOfTheirTransfer(t *testing.T) {
+	t.Parallel()
+	early := uuid.MustParse("018f3a00-0001-7fff-bfff-ffffffffffff")
+	late := uuid.MustParse("018f3a00-0002-7000-8000-000000000000")
+	for _, first := range []string{contract.TransferRequested, contract.AccountDebited, contract.TransferCompleted} {
+		for _, second := range []string{contract.TransferRequested, contract.AccountDebited, contract.TransferCompleted} {
+			a, b := contract.Say(early, first, contract.Data{}).ID.String(), contract.Say(late, second, contract.Data{}).ID.String()
+			if a >= b {
+				t.Errorf("%s of the earlier transfer has the id %s, %s of the later one %s", first, a, second, b)
+			}
+		}
 	}
 }

@@ -81,7 +81,9 @@ func (a *attachment) run(ctx context.Context) {
 		a.wake(now)
 		again := a.dispatch(now)
 		a.publishCopies()
-		a.flush()
+		if a.ledger.ripe(now, a.prefetch) || a.consumer.Faults != nil { // a fault at an ack is to be about that message alone
+			a.flush()
+		}
 		timer.Reset(a.pause(now, again))
 		select {
 		case d, open := <-a.deliveries:
@@ -96,6 +98,7 @@ func (a *attachment) run(ctx context.Context) {
 			a.settle(ds)
 		case r := <-a.published:
 			a.copiesPublished(r)
+			a.flush() // while the copy and the original are both there, a crash makes two of one
 		case <-a.consumer.dampers.changed:
 		case <-timer.C:
 		case <-a.cancelled: // deliveries end too, but there may be no subscription

@@ -107,6 +107,7 @@ func (a *attachment) pause(now, again time.Time) time.Duration {
 		earlier(a.ready[0].since.Add(a.consumer.maxHold))
 	}
 	earlier(a.until)
+	earlier(a.ledger.ackBy)
 	return max(0, next.Sub(now))
 }
 

@@ -1,6 +1,10 @@
 package messaging
 
-import amqp "github.com/rabbitmq/amqp091-go"
+import (
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
 
 // ledger keeps the books on what a channel has delivered, so that many acks travel as one: an ack with "multiple" settles
 // every lower tag too, and may be sent when none of those is still open.
@@ -8,7 +12,8 @@ type ledger struct {
 	first uint64  // tag of state[0]
 	state []state // of each tag from first on
 	acks  []uint64
-	held  int // deliveries that are neither settled nor to be acked
+	ackBy time.Time // when they are to be sent; zero while that has not been said
+	held  int       // deliveries that are neither settled nor to be acked
 }
 
 type state byte
@@ -52,8 +57,25 @@ func (l *ledger) close(tag uint64) {
 	l.held--
 }
 
+// ackWithin is how long an ack may wait for others to travel with. To a quorum queue each is an entry in its log and a write to the disk, as
+// dear as the message was, and nobody waits for it. A crash brings as many more messages again.
+const ackWithin = 20 * time.Millisecond
+
+// ripe says whether to flush: the first ack has waited for long enough, there are so many that the broker might run out of what it may
+// send, or there are none, and nothing is sent.
+func (l *ledger) ripe(now time.Time, prefetch int) bool {
+	if len(l.acks) == 0 {
+		return true
+	}
+	if l.ackBy.IsZero() {
+		l.ackBy = now.Add(ackWithin)
+	}
+	return 4*len(l.acks) >= prefetch || !now.Before(l.ackBy)
+}
+
 // flush sends the acks that are noted, as few as possible.
 func (l *ledger) flush(ch acker) error {
+	l.ackBy = time.Time{}
 	var upTo uint64 // the last tag that one multiple ack may name
 	n := 0
 	for ; n < len(l.state) && l.state[n] != open; n++ {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -125,5 +126,42 @@ func TestLedgerReportsAClosedChannel(t *testing.T) {
 	l.ack(1)
 	if l.flush(refusing{}) == nil {
 		t.Error("no error")
+	}
+}
+
+// An ack waits for company, but neither for long nor while the broker may run out of what it may send.
+func TestAcksTravelTogether(t *testing.T) {
+	t.Parallel()
+	var l ledger
+	var c channel
+	next := uint64(0)
+	handle := func() {
+		next++
+		c.deliver(next)
+		l.take(next)
+		l.ack(next)
+	}
+	now := time.Now()
+	handle()
+	if l.ripe(now, 12) || l.ripe(now.Add(ackWithin-1), 12) {
+		t.Error("an ack does not wait")
+	}
+	handle()
+	if !l.ripe(now.Add(ackWithin), 12) {
+		t.Error("an ack waits for as long as others come")
+	}
+	if err := l.flush(&c); err != nil || c.frames != 1 || len(c.unacked) != 0 {
+		t.Errorf("%v: %d frames, unacked %v", err, c.frames, c.unacked)
+	}
+	for handle(); len(l.acks) < 3; handle() {
+		if l.ripe(now, 12) {
+			t.Error("fewer than a quarter of the prefetch do not wait")
+		}
+	}
+	if !l.ripe(now, 12) {
+		t.Error("a quarter of the prefetch waits")
+	}
+	if !l.ripe(now, 1) {
+		t.Error("the only message that the broker may send waits")
 	}
 }

@@ -8,9 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"example.com/banking/pkg/pipeline"
 	"example.com/banking/pkg/retry"
-	"github.com/jackc/pgx/v5"
 )
 
 const (
@@ -123,10 +121,13 @@ func (o *Outbox) sweepRows(ctx context.Context) (scan time.Duration, err error) 
 	return scan, nil
 }
 
+// Along the key, like a claim: after a busy minute the table has thousands of pages with nothing in them, which vacuum leaves to later rows.
+// Reading all of them once a second was the dearest statement of all at 100 transfers a second. What is dead in the key has been marked
+// by the sweep before it.
 const measureSQL = `
 select count(*) filter (where set_aside_at is null), count(*) filter (where set_aside_at is not null),
        coalesce(extract(epoch from now() - min(occurred_at) filter (where set_aside_at is null)), 0)::float8
-from outbox`
+from outbox where id > 0`
 
 // measure refreshes the gauges and says how long that took.
 func (o *Outbox) measure(ctx context.Context) (time.Duration, error) {
@@ -135,10 +136,7 @@ func (o *Outbox) measure(ctx context.Context) (time.Duration, error) {
 	defer cancel()
 	var waiting, setAside int64
 	var oldest float64
-	err := pipeline.Scan(ctx, o.config.Pool, measureSQL, func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&waiting, &setAside, &oldest}, func() error { return nil })
-		return err
-	})
+	err := o.config.Pool.QueryRow(ctx, measureSQL).Scan(&waiting, &setAside, &oldest)
 	if err != nil {
 		return time.Since(started), err
 	}

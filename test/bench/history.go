@@ -55,11 +55,13 @@ select id, fact, at, md5(fact || i)::uuid::text from past, unnest(array['REQUEST
 	historyCount = `insert into outcome_counts (outcome, n) values ('COMPLETED', $1)`
 )
 
-// Rows of a consumer's inbox: $1 how many, $2 its name, $3 the time of the last. The ids of messages are derived, which makes them look random.
+// Rows of a consumer's inbox: $1 how many, $2 its name, $3 the time of the last. The ids of messages begin with the time of their transfer,
+// as contract.Say derives them.
 const historyInbox = `
 insert into inbox (consumer, message_id, payload_hash, received_at)
-select $2, md5($2 || i)::uuid::text, sha256(i::text::bytea), $3::timestamptz - ($1::int - i) * interval '1 millisecond'
-from generate_series(1, $1::int) i`
+select $2, (lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') || '8' || substr(md5($2 || i), 1, 3) || '8' || substr(md5($2 || i), 4, 15))::uuid::text,
+    sha256(i::text::bytea), at
+from generate_series(1, $1::int) i, lateral (select $3::timestamptz - ($1::int - i) * interval '1 millisecond' as at) as its`
 
 // write writes it all, into both databases at once. It is not one transaction: after an error the bank is of no use.
 func (h history) write(ctx context.Context, account, transfer *pgxpool.Pool) error {
