@@ -125,7 +125,11 @@ func (a *attachment) saturated() bool {
 
 func (a *attachment) take(d amqp.Delivery) {
 	a.ledger.take(d.DeliveryTag)
-	a.enqueue(&delivery{Delivery: d, taken: time.Now(), suspect: d.Redelivered && a.consumer.Starts != nil})
+	taken := &delivery{Delivery: d, taken: time.Now()}
+	if d.Redelivered && a.consumer.Starts != nil {
+		taken.suspicion = unnoted
+	}
+	a.enqueue(taken)
 }
 
 // takeMore takes what has come meanwhile, so that a batch is not made of the first one alone. There is no more of it than the

@@ -23,9 +23,8 @@ type delivery struct {
 	attempt     int       // this execution, counted from 1
 	firstFailed time.Time // zero: never
 
-	suspect bool     // handed out before, and not ended here yet: it may be what ended a process
-	begun   bool     // its start is noted, its end is not
-	key     [32]byte // under which they are, once begun
+	suspicion suspicion
+	key       [32]byte // under which its start is noted, once begun
 
 	err     error       // how this execution ended
 	untried bool        // err is that of its neighbours in the batch, it has not been run alone

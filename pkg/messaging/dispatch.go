@@ -25,7 +25,7 @@ func (a *attachment) dispatch(now time.Time) (again time.Time) {
 		if len(a.work) == cap(a.work) {
 			return now.Add(crowded) // they are at what a broken session left
 		}
-		if a.ready[0].suspect {
+		if a.ready[0].suspect() {
 			// It may be the end of this process. What has been handled is settled before, or it would come back with it.
 			if a.busy > 0 || a.published != nil || len(a.outgoing) > 0 {
 				return time.Time{} // each of these will say when it has ended
@@ -47,14 +47,14 @@ func (a *attachment) dispatch(now time.Time) (again time.Time) {
 // next is the size of the next batch, and whether waiting for more messages would not make it larger: all that the broker hands out
 // may be here. A suspect is a batch of its own, and ends the one before it; while the breaker is half-open every message is.
 func (a *attachment) next() (n int, full bool) {
-	if a.breaker != retry.Closed || a.ready[0].suspect {
+	if a.breaker != retry.Closed || a.ready[0].suspect() {
 		return 1, true
 	}
 	for n = 1; n < a.consumer.BatchSize; n++ {
 		if n == len(a.ready) {
 			return n, a.ledger.held >= a.prefetch
 		}
-		if a.ready[n].suspect {
+		if a.ready[n].suspect() {
 			break
 		}
 	}

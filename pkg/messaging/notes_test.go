@@ -91,7 +91,7 @@ func TestStartWithUnknownOutcomeIsTakenBack(t *testing.T) {
 	if _, err := n.begin(t.Context(), [32]byte{2}, 1); err == nil {
 		t.Fatal("it may run")
 	}
-	if err := n.excuse([]*delivery{{suspect: true}}, time.Second); err != nil {
+	if err := n.excuse([]*delivery{{suspicion: unnoted}}, time.Second); err != nil {
 		t.Fatal(err)
 	}
 	if want := [][32]byte{{1}, {2}}; !slices.Equal(database.excused, want) {
@@ -148,14 +148,14 @@ func TestASuspectWithBadHeadersIsNeverRejected(t *testing.T) {
 			t.Fatal(err)
 		}
 		judged := func(headers amqp.Table) *delivery {
-			d := &delivery{Delivery: amqp.Delivery{Body: []byte("{}"), Headers: headers, Redelivered: true, MessageId: "m"}, suspect: true}
+			d := &delivery{Delivery: amqp.Delivery{Body: []byte("{}"), Headers: headers, Redelivered: true, MessageId: "m"}, suspicion: unnoted}
 			c.runSuspect(t.Context(), d, 3)
 			c.judge(t.Context(), []*delivery{d})
 			return d
 		}
 		d := judged(headers)
-		if d.verdict != quarantineNow || d.reason != retry.ReasonValidation || d.suspect || d.begun || d.copy.Headers[HeaderDropped] == nil || d.attempt != 1 {
-			t.Errorf("%s: verdict %d for %q, suspect %v, headers %d", name, d.verdict, d.reason, d.suspect, len(d.copy.Headers))
+		if d.verdict != quarantineNow || d.reason != retry.ReasonValidation || d.suspicion != unsuspected || d.copy.Headers[HeaderDropped] == nil || d.attempt != 1 {
+			t.Errorf("%s: verdict %d for %q, suspicion %d, headers %d", name, d.verdict, d.reason, d.suspicion, len(d.copy.Headers))
 		}
 		if d = judged(amqp.Table{"small": "x"}); d.verdict != lapByReject { // whose start could not be noted either
 			t.Errorf("with good headers: verdict %d for %v", d.verdict, d.err)

@@ -44,6 +44,19 @@ const (
 	endTimeout = time.Second
 )
 
+// suspicion is how far a delivery has come that was handed out before: it may be what ended a process.
+type suspicion int
+
+const (
+	unsuspected suspicion = iota // handed out for the first time, or no suspect any more; of its handling here nothing is noted
+	unnoted                      // a suspect whose start has not been noted here
+	begun                        // a suspect whose start is noted
+	ended                        // no suspect any more: its handling has ended, and that is still to be noted
+)
+
+// suspect says whether a delivery has to run alone.
+func (d *delivery) suspect() bool { return d.suspicion == unnoted || d.suspicion == begun }
+
 // turns is who may run in a session: ordinary batches side by side, or one suspect alone. If the process ends while a suspect
 // runs, no other message can have been the reason. The rest of the service can: its relay, its HTTP calls and its looks into the
 // quarantine go on beside it, and a suspect that was there three times when one of them ended the process is taken for guilty.
@@ -71,7 +84,7 @@ func (c *Consumer) runSuspect(live context.Context, d *delivery, brokerMajor int
 	c.readHeaders(d)
 	d.nameByProperties()
 	if d.err = d.badHeaders; d.err != nil { // which starts nothing: it is quarantined undecoded, and needs no note that may fail
-		d.suspect = false
+		d.suspicion = unsuspected
 		return
 	}
 	if d.err = c.noteStart(live, d, brokerMajor); d.err != nil {
@@ -86,13 +99,13 @@ func (c *Consumer) runSuspect(live context.Context, d *delivery, brokerMajor int
 		// each time, it is this message that takes it away, and it would come back for ever.
 		return
 	}
-	d.suspect = false
+	d.suspicion = ended
 }
 
 // noteEnd notes that a delivery which was started as a suspect is one no more.
 func (c *Consumer) noteEnd(d *delivery) {
-	if d.begun && !d.suspect {
-		d.begun = false
+	if d.suspicion == ended {
+		d.suspicion = unsuspected
 		c.notes.end(d.key)
 	}
 }
@@ -106,7 +119,7 @@ func (c *Consumer) noteStart(live context.Context, d *delivery, brokerMajor int)
 	if err != nil {
 		return fmt.Errorf("note the start of a message that was handed out before: %w", err)
 	}
-	d.begun = true
+	d.suspicion = begun
 	if starts > maxStarts {
 		d.attempt = int(d.past.spent) + maxStarts
 		return errCrashLoop
@@ -118,7 +131,7 @@ func (c *Consumer) noteStart(live context.Context, d *delivery, brokerMajor int)
 func (c *Consumer) endCrashLoops(r publishedCopies) {
 	var keys [][32]byte
 	for i, d := range r.deliveries {
-		if d.begun && r.outcomes[i] == Acked {
+		if d.suspicion == begun && r.outcomes[i] == Acked {
 			keys = append(keys, d.key)
 		}
 	}
@@ -206,19 +219,19 @@ func (n *notes) excuse(ds []*delivery, timeout time.Duration) error {
 	if n.starts == nil {
 		return nil
 	}
-	var begun, held [][32]byte
+	var started, held [][32]byte
 	for _, d := range ds {
-		switch {
-		case d.begun:
-			begun = append(begun, d.key)
-		case !d.suspect:
+		switch d.suspicion {
+		case begun, ended:
+			started = append(started, d.key)
+		case unsuspected:
 			held = append(held, sha256.Sum256(d.Body))
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	if err := n.catchUp(ctx); err != nil || len(begun)+len(held) == 0 {
+	if err := n.catchUp(ctx); err != nil || len(started)+len(held) == 0 {
 		return err
 	}
-	return n.starts.Excuse(ctx, n.consumer, begun, held)
+	return n.starts.Excuse(ctx, n.consumer, started, held)
 }

@@ -26,7 +26,7 @@ func (c *Consumer) handle(live context.Context, b *batch) {
 
 // run runs a batch and judges it, when it is its turn. When that never comes there is no verdict: the deliveries go back as they are.
 func (c *Consumer) run(live context.Context, b *batch) {
-	suspect := b.deliveries[0].suspect
+	suspect := b.deliveries[0].suspect()
 	if c.session.turns.begin(live, suspect) != nil {
 		return // we stop
 	}
