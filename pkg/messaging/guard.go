@@ -62,8 +62,7 @@ func (g *guard) read(p []byte) int {
 			n += g.next(b[n:])
 		}
 		g.foreign = g.foreign || n < need
-		pass, more := g.judge(b[:n])
-		need = more
+		pass, next, size := g.judge(b[:n])
 		switch {
 		case n == 0:
 			return 0
@@ -74,14 +73,16 @@ func (g *guard) read(p []byte) int {
 				return 0
 			}
 			return pass
-		case need == 0: // a header that the library cannot read
-			size := frameSize(b)
+		case next == illegible:
 			g.ready = mend(b[:size], g.largest())
 			g.unread(b[size:n])
 			return 0
-		case need > len(b):
-			g.long = append(slices.Grow(g.long[:0], need), b[:n]...)
-			b = g.long[:need]
+		case next == incomplete:
+			need = size
+			if need > len(b) {
+				g.long = append(slices.Grow(g.long[:0], need), b[:n]...)
+				b = g.long[:need]
+			}
 		}
 	}
 }
@@ -116,12 +117,21 @@ func (g *guard) largest() int {
 	return frameProposed
 }
 
-// judge answers how many bytes may pass. When that is none, it answers how many the frame at the beginning must have to be judged,
-// or 0 for one with a header that the library cannot read.
-func (g *guard) judge(b []byte) (pass, need int) {
+// obstacle is why bytes may not pass.
+type obstacle int
+
+const (
+	noObstacle obstacle = iota // all may
+	incomplete                 // the frame must have more bytes to be judged
+	illegible                  // a header that the library cannot read
+)
+
+// judge answers how many bytes may pass, what is the matter with the frame behind them, and how many bytes that frame has: when it is
+// incomplete, at least.
+func (g *guard) judge(b []byte) (pass int, next obstacle, size int) {
 	for pass < len(b) {
 		if g.foreign {
-			return len(b), 0
+			return len(b), noObstacle, 0
 		}
 		if g.passing > 0 {
 			n := min(g.passing, int64(len(b)-pass))
@@ -131,20 +141,20 @@ func (g *guard) judge(b []byte) (pass, need int) {
 		}
 		frame := b[pass:]
 		if len(frame) < frameStart {
-			return pass, frameStart
+			return pass, incomplete, frameStart
 		}
-		size := frameSize(frame)
+		size = frameSize(frame)
 		switch kind := frame[0]; {
 		case kind == frameHeader && size <= frameHeld:
 			if len(frame) < size {
-				return pass, size
+				return pass, incomplete, size
 			}
 			if frame[size-1] != frameEnd {
 				g.foreign = true
 				continue
 			}
 			if !g.readable(frame[:size]) {
-				return pass, 0
+				return pass, illegible, size
 			}
 			pass += size
 		case kind == frameMethod || kind == frameHeader || kind == frameBody || kind == frameHeartbeat:
@@ -153,7 +163,7 @@ func (g *guard) judge(b []byte) (pass, need int) {
 			g.foreign = true
 		}
 	}
-	return pass, 0
+	return pass, noObstacle, 0
 }
 
 // frameSize is how long the frame is that b begins with.
