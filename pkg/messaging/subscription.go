@@ -39,17 +39,10 @@ func (a *attachment) follow(now time.Time) error {
 		a.waiting = nil
 		a.countWaiting()
 	}
-	late := len(a.ready) > 0 && !a.ready[0].since.Add(a.consumer.maxHold).After(now)
+	late := a.late(now)
 	a.slow = late || a.slow && a.consumer.dampers.hindered()
-	wanted := a.consumer.Prefetch
-	switch {
-	case a.breaker == retry.Open:
-		wanted = 0
-	case a.breaker == retry.HalfOpen || a.slow:
-		wanted = 1
-	}
-	starved := a.prefetch < a.consumer.Prefetch && a.stale && a.busy+len(a.ready) == 0 && !a.saturated()
-	if a.prefetch == wanted && !starved && !late {
+	wanted := a.wanted()
+	if a.prefetch == wanted && !a.starved() && !late {
 		return nil
 	}
 	if a.prefetch > 0 {
@@ -66,6 +59,29 @@ func (a *attachment) follow(now time.Time) error {
 		return nil
 	}
 	return a.subscribe(wanted)
+}
+
+// late says whether a message has been held for too long without being started.
+func (a *attachment) late(now time.Time) bool {
+	return len(a.ready) > 0 && !a.ready[0].since.Add(a.consumer.maxHold).After(now)
+}
+
+// wanted is the prefetch that breaker and pace allow; 0 is no subscription.
+func (a *attachment) wanted() int {
+	switch {
+	case a.breaker == retry.Open:
+		return 0
+	case a.breaker == retry.HalfOpen || a.slow:
+		return 1
+	default:
+		return a.consumer.Prefetch
+	}
+}
+
+// starved says whether nothing is left to do and nothing may come: what waits here for its next attempt may be all that a small prefetch
+// lets the broker hand out. A new subscription counts anew.
+func (a *attachment) starved() bool {
+	return a.prefetch < a.consumer.Prefetch && a.stale && a.busy+len(a.ready) == 0 && !a.saturated()
 }
 
 // subscribe asks for deliveries, for no more than prefetch without an ack. The broker counts them for each subscription, so what an
