@@ -83,6 +83,7 @@ func (c *Consumer) quarantined(d *delivery, why cause) *Publishing {
 var bareHeaders = []string{
 	headerAttempts, HeaderLastError, HeaderErrorClass, HeaderParkReason, HeaderAttempts, HeaderOriginQueue, HeaderOriginExchange,
 	HeaderOriginRoutingKey, HeaderFirstFailedAt, HeaderParkedAt, HeaderService, HeaderReplayCount,
+	HeaderReplayedAt, // or its old age would come back to it
 }
 
 // bareCopy is the copy of a message reduced to what always fits: the body, few and short headers, an address of our own. A message that

@@ -226,3 +226,26 @@ func TestWhatThePublisherRefusesLeavesBare(t *testing.T) {
 		}
 	}
 }
+
+// A message that was replayed is as old as its replay, also after a lap as a reduced copy: with its old age back it would be given up
+// as too old on the next attempt.
+func TestABareCopyKeepsTheTimeOfItsReplay(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	replayed := now.Add(-time.Minute)
+	for road, c := range roads(t) {
+		d := &delivery{Delivery: amqp.Delivery{
+			Body:    []byte(`{"messageId":"m","type":"T","occurredAt":"2020-01-01T00:00:00Z","data":{}}`),
+			Headers: amqp.Table{HeaderReplayedAt: stamp(replayed), HeaderReplayCount: int64(1)},
+		}}
+		d.prepare(mainQueue)
+		d.firstFailed, d.verdict = now, lapByCopy
+		d.copy = c.lapCopy(d, mainQueue+".retry", d.attempt)
+		bare := c.bareCopy(d)
+		back := &delivery{Delivery: amqp.Delivery{Body: bare.Body, Headers: bare.Headers}}
+		back.prepare(mainQueue)
+		if age := back.age(now).Round(time.Second); age != time.Minute {
+			t.Errorf("%s: it comes back %s old, headers %v", road, age, bare.Headers)
+		}
+	}
+}
