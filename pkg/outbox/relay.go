@@ -103,7 +103,7 @@ func (o *Outbox) sweepOnce(ctx context.Context) (took time.Duration, err error) 
 
 // sweepRows relays row after row from the beginning. If there is more than its share, the relays are woken: under a load that never ends
 // the sweep must come back to the beginning, and not be one more relay at the end.
-func (o *Outbox) sweepRows(ctx context.Context) (scan time.Duration, err error) {
+func (o *Outbox) sweepRows(ctx context.Context) (scan time.Duration, _ error) {
 	end := o.frontier.high()
 	after, more := int64(0), true
 	for more && ctx.Err() == nil {
