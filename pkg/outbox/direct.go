@@ -158,7 +158,9 @@ func (d *direct) note(sent, back []int64) {
 	}
 }
 
-const releaseSQL = `update outbox set next_attempt_at = null where id = any ($1::bigint[])`
+// releaseSQL ends the hold of rows, and of no row more: a publishing that took longer than the hold finds that a relay has tried the row
+// meanwhile, and cutting short the wait it set would have the row tried again at once. Such a row shows it: postponeSQL leaves a reason.
+const releaseSQL = `update outbox set next_attempt_at = null where id = any ($1::bigint[]) and last_error is null`
 
 // settleDirect deletes what was confirmed and releases the rest, in bulk, until ctx ends.
 func (o *Outbox) settleDirect(ctx context.Context) {

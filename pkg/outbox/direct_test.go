@@ -231,6 +231,32 @@ func TestConfirmedRowsOutliveADatabaseFailure(t *testing.T) {
 	}
 }
 
+// A direct publishing ends without a confirm when a relay has tried the row already, because its hold had run out: the wait that the relay
+// has set stays.
+func TestALateReleaseDoesNotCutTheWaitOfTheRelayShort(t *testing.T) {
+	t.Parallel()
+	b := &broker{}
+	b.set(answers(func(messaging.Publishing) messaging.Outcome { return messaging.Nacked }))
+	o := newOutbox(Config{Pool: newPool(t), Publisher: b}) // nothing of it runs
+	o.hold = time.Hour
+	insert(t, o, newMessage(t, "postponed"))
+	if _, err := o.relayBatch(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	o.direct.allow(true)
+	commit(t, o, newMessage(t, "held"))
+	if n := rowCount(t, o.config.Pool, "next_attempt_at is not null"); n != 2 {
+		t.Fatalf("%d rows wait, want 2", n)
+	}
+	o.direct.note(nil, []int64{1, 2})
+	if err := o.settleNoted(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := rowCount(t, o.config.Pool, "(message_id = 'postponed') = (next_attempt_at is not null)"); n != 2 {
+		t.Errorf("%d of 2 rows are as they should be: the postponed one waits, the held one is released", n)
+	}
+}
+
 // A process is paused between the commit and the publishing, for longer than the hold: the relay of another one has sent the rows by then,
 // and it sends nothing any more.
 func TestWhoIsPausedForLongerThanTheHoldPublishesNothing(t *testing.T) {
