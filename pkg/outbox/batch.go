@@ -169,19 +169,13 @@ func (r *row) givenUp(maxAttempts int) bool {
 
 // report counts every fate, logs a line for each row that is to blame, and one for all the others that stay.
 func (o *Outbox) report(ctx context.Context, rows []*row, postponed postponement, publishErr error) {
-	counts := map[fate]int{}
+	counts := o.metrics.tried(rows)
 	for _, r := range rows {
-		counts[r.fate]++
 		if r.fate == refused {
 			o.config.Logger.LogAttrs(ctx, slog.LevelError, "outgoing message refused",
 				slog.String("message_id", r.ID), slog.String("transfer_id", r.CorrelationID), slog.String("type", r.Type),
 				slog.Int("attempt", r.attempts), slog.Int("max_attempts", o.config.MaxAttempts),
 				slog.Bool("set_aside", r.givenUp(o.config.MaxAttempts)), slog.String("error", r.reason))
-		}
-	}
-	for fate, n := range counts {
-		if fate != untried {
-			o.metrics.published.WithLabelValues(string(fate)).Add(float64(n))
 		}
 	}
 	if stay := len(postponed.ids) - counts[refused]; stay > 0 {

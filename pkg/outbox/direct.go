@@ -136,7 +136,7 @@ func (o *Outbox) publishHeld(ctx context.Context, rows []*row) {
 			back = append(back, r.id)
 		}
 	}
-	o.metrics.published.WithLabelValues(string(acked)).Add(float64(len(sent)))
+	o.metrics.tried(rows)
 	o.metrics.direct.Add(float64(len(sent)))
 	o.direct.note(sent, back)
 }

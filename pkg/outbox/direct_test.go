@@ -129,6 +129,9 @@ func TestWhatIsNotConfirmedGoesByTheRelay(t *testing.T) {
 			if b.times("good") != 1 || b.times("bad") != 2 {
 				t.Errorf("the good one was published %d times, the bad one %d", b.times("good"), b.times("bad"))
 			}
+			if n := testutil.ToFloat64(o.metrics.published.WithLabelValues(name)); n != 1 {
+				t.Errorf("%v tries are counted as %s, want that of the direct way", n, name)
+			}
 		})
 	}
 }

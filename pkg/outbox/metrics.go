@@ -16,7 +16,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	m := &metrics{
 		published: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "outbox_published_total",
-			Help: "Messages that were tried to publish, by outcome: acked, nacked, returned, unknown, refused.",
+			Help: "Tries to publish a message, directly or by the relay, by outcome: acked, nacked, returned, unknown, refused.",
 		}, []string{"outcome"}),
 		direct: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "outbox_direct_total",
@@ -47,4 +47,18 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		registerer.MustRegister(m.published, m.direct, m.batchSize, m.waiting, m.oldest, m.setAside)
 	}
 	return m
+}
+
+// tried counts the rows that were tried by their fates, and says how many of each there are.
+func (m *metrics) tried(rows []*row) map[fate]int {
+	counts := map[fate]int{}
+	for _, r := range rows {
+		if r.fate != untried {
+			counts[r.fate]++
+		}
+	}
+	for fate, n := range counts {
+		m.published.WithLabelValues(string(fate)).Add(float64(n))
+	}
+	return counts
 }
