@@ -44,7 +44,13 @@ type direct struct {
 	settle  chan struct{}
 }
 
-// Queued are messages that travel with a transaction, see Queue.
+// Queued are messages that travel with a transaction. Queue makes them, inserts their rows and leaves one thing to the caller: Committed,
+// after the commit.
+//
+// A service that inserts the rows by a statement of its own takes four steps: Prepare before the statement, Hold for its next_attempt_at,
+// Keep for each row that it returns, Committed after the commit. None of them, left out, loses a message. Rows without the hold may be sent
+// by a relay as well as directly, that is twice; what is not kept, or not told to be committed, waits for the relay until its hold has run
+// out.
 type Queued struct {
 	outbox   *Outbox
 	messages []Message

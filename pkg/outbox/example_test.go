@@ -86,6 +86,62 @@ func ExampleOutbox() {
 	// stopped: <nil>
 }
 
+// One statement stores an order and its message: the service inserts the message's row itself. Prepare decides whether it goes directly or
+// by the relay; the four steps are the same.
+func ExampleQueued() {
+	t, end := testenv.Example()
+	defer end()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	pool, err := pgxpool.New(ctx, testenv.New(t).Database(t, "shop"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer pool.Close()
+	if _, err := pool.Exec(ctx, outbox.Schema+`create table orders (id text primary key)`); err != nil {
+		fmt.Println(err)
+		return
+	}
+	broker := listener{make(chan string, 10)}
+	box := outbox.New(outbox.Config{
+		Pool: pool, Publisher: broker, Exchange: "banking.events", AppID: "shop", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	stopped := make(chan error, 1)
+	go func() { stopped <- box.Run(ctx) }()
+
+	m, err := outbox.NewMessage(outbox.Draft{
+		ID: "order-3", Type: "Shop.Order.Placed", CorrelationID: "3", Data: []byte(`{"orderId":"3"}`),
+		OccurredAt: time.Date(2026, 11, 30, 10, 15, 0, 0, time.UTC),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	queued := box.Prepare([]outbox.Message{m})
+	var id int64
+	var messageID string
+	err = pool.QueryRow(ctx, `
+		with placed as (insert into orders values ($1))
+		insert into outbox (message_id, type, routing_key, body, correlation_id, trace_parent, mandatory, occurred_at, next_attempt_at)
+		values ($2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp() + $10::interval)
+		returning id, message_id`,
+		"3", m.ID, m.Type, m.RoutingKey, string(m.Body), m.CorrelationID, m.TraceParent, m.Mandatory, m.OccurredAt, queued.Hold(),
+	).Scan(&id, &messageID)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	queued.Keep(id, messageID)
+	queued.Committed() // a statement outside a transaction commits by itself
+	fmt.Println("sent:", <-broker.sent)
+	stop()
+	fmt.Println("stopped:", <-stopped)
+	// Output:
+	// sent: order-3 under shop.order.placed: {"messageId":"order-3","type":"Shop.Order.Placed","occurredAt":"2026-11-30T10:15:00.000Z","correlationId":"3","data":{"orderId":"3"}}
+	// stopped: <nil>
+}
+
 // A draft that nobody could read, or that AMQP cannot carry, is refused before it is in the database.
 func ExampleNewMessage() {
 	m, err := outbox.NewMessage(outbox.Draft{

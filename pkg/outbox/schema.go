@@ -5,7 +5,7 @@ package outbox
 //
 // A service may also insert into it by hand, for instance to make one statement of a whole request. It then gives
 // message_id, type, routing_key, body, correlation_id, trace_parent, mandatory and occurred_at, and leaves the rest alone: the
-// relay sends such rows. To send them directly it asks Prepare first, adds Queued.Hold, and tells Keep the ids.
+// relay sends such rows. How they are sent directly is told at Queued.
 //
 // next_attempt_at keeps relays off: for a while after a failure, and for a few seconds of a row that is published directly.
 //
