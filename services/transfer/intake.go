@@ -228,25 +228,42 @@ func (i *intake) insert(ctx context.Context, requests []*asking, briefly bool) e
 	return nil
 }
 
-// columnsOf turns requests into the arrays that acceptTransfers takes.
+// columnsOf turns requests into the arrays that acceptTransfers takes, in the order of its columns.
 func columnsOf(requests []*asking) []any {
-	n := len(requests)
-	ids, sources, destinations := make([]uuid.UUID, n), make([]uuid.UUID, n), make([]uuid.UUID, n)
-	keys, references, hashes := make([]*string, n), make([]*string, n), make([][]byte, n)
-	amounts, currencies, ats := make([]int64, n), make([]string, n), make([]time.Time, n)
-	messageIDs, types, routingKeys, bodies := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	correlations, traces, mandatory := make([]string, n), make([]string, n), make([]bool, n)
-	for i, r := range requests {
-		ids[i], sources[i], destinations[i] = r.id, r.asked.Source, r.asked.Destination
-		keys[i], references[i] = r.key, r.asked.Reference
-		if r.key != nil {
-			hashes[i] = r.asked.hash()
-		}
-		amounts[i], currencies[i], ats[i] = r.asked.Money.Minor, r.asked.Money.Currency, r.createdAt
-		messageIDs[i], types[i], routingKeys[i] = r.request.ID, r.request.Type, r.request.RoutingKey
-		bodies[i] = string(r.request.Body)
-		correlations[i], traces[i], mandatory[i] = r.request.CorrelationID, r.request.TraceParent, r.request.Mandatory
+	return []any{
+		column(requests, func(r *asking) uuid.UUID { return r.id }),
+		column(requests, func(r *asking) *string { return r.key }),
+		column(requests, (*asking).keyedHash),
+		column(requests, func(r *asking) uuid.UUID { return r.asked.Source }),
+		column(requests, func(r *asking) uuid.UUID { return r.asked.Destination }),
+		column(requests, func(r *asking) int64 { return r.asked.Money.Minor }),
+		column(requests, func(r *asking) string { return r.asked.Money.Currency }),
+		column(requests, func(r *asking) *string { return r.asked.Reference }),
+		column(requests, func(r *asking) time.Time { return r.createdAt }),
+
+		column(requests, func(r *asking) string { return r.request.ID }),
+		column(requests, func(r *asking) string { return r.request.Type }),
+		column(requests, func(r *asking) string { return r.request.RoutingKey }),
+		column(requests, func(r *asking) string { return string(r.request.Body) }),
+		column(requests, func(r *asking) string { return r.request.CorrelationID }),
+		column(requests, func(r *asking) string { return r.request.TraceParent }),
+		column(requests, func(r *asking) bool { return r.request.Mandatory }),
 	}
-	return []any{ids, keys, hashes, sources, destinations, amounts, currencies, references, ats,
-		messageIDs, types, routingKeys, bodies, correlations, traces, mandatory}
+}
+
+// column is what of gives for each request.
+func column[T any](requests []*asking, of func(*asking) T) []T {
+	values := make([]T, len(requests))
+	for i, r := range requests {
+		values[i] = of(r)
+	}
+	return values
+}
+
+// keyedHash is what a key is compared by when it comes again; nil without a key.
+func (r *asking) keyedHash() []byte {
+	if r.key == nil {
+		return nil
+	}
+	return r.asked.hash()
 }
