@@ -57,48 +57,12 @@ func Verify(ctx context.Context, from Sources) (Report, error) {
 	if err := ctx.Err(); err != nil {
 		return report, err
 	}
-	account, err := snapshot(ctx, from.Account)
+	settled, lost, err := readDatabases(ctx, from, parked, &quarantine, &report)
 	if err != nil {
-		return report, fmt.Errorf("reading account's database: %w", err)
-	}
-	defer rollback(account)
-	transfer, err := snapshot(ctx, from.Transfer)
-	if err != nil {
-		return report, fmt.Errorf("reading transfer's database: %w", err)
-	}
-	defer rollback(transfer)
-
-	if err := count(ctx, account, transfer, &report.Counts); err != nil {
 		return report, err
-	}
-	for _, database := range []pgx.Tx{account, transfer} {
-		if err := refused(ctx, database, &quarantine, parked); err != nil {
-			return report, fmt.Errorf("reading an outbox: %w", err)
-		}
-	}
-	for _, of := range []struct {
-		database pgx.Tx
-		checks   []func(context.Context, pgx.Tx) (Check, error)
-	}{
-		{account, []func(context.Context, pgx.Tx) (Check, error){conserved, balanced, bookedOnce, legsMatchEntries}},
-		{transfer, []func(context.Context, pgx.Tx) (Check, error){statusFollowsFacts, countsAddUp}},
-	} {
-		for _, check := range of.checks {
-			result, err := check(ctx, of.database)
-			if err != nil {
-				return report, fmt.Errorf("checking %q: %w", result.Name, err)
-			}
-			report.Checks = append(report.Checks, result)
-		}
-	}
-	settled, lost, err := compare(ctx, account, transfer, parked)
-	if err != nil {
-		return report, fmt.Errorf("comparing legs and transfers: %w", err)
 	}
 	// The two databases cannot be read at one instant. They tell one story only if nothing moved from before the first was
 	// read until after the second was.
-	rollback(account)
-	rollback(transfer)
 	after, err := look(ctx, from)
 	if err != nil {
 		return report, err
@@ -116,6 +80,50 @@ func Verify(ctx context.Context, from Sources) (Report, error) {
 	report.Checks = append(report.Checks, settled, lost, quarantine)
 	report.finish()
 	return report, nil
+}
+
+// readDatabases counts, notes what the outboxes have set aside, and judges all that one database tells alone. What the two of them tell
+// together, settled and lost, is returned: it holds only if nothing moved while they were read, which the caller has to see.
+func readDatabases(ctx context.Context, from Sources, parked map[string]bool, quarantine *Check, report *Report) (settled, lost Check, err error) {
+	account, err := snapshot(ctx, from.Account)
+	if err != nil {
+		return settled, lost, fmt.Errorf("reading account's database: %w", err)
+	}
+	defer rollback(account)
+	transfer, err := snapshot(ctx, from.Transfer)
+	if err != nil {
+		return settled, lost, fmt.Errorf("reading transfer's database: %w", err)
+	}
+	defer rollback(transfer)
+
+	if err := count(ctx, account, transfer, &report.Counts); err != nil {
+		return settled, lost, err
+	}
+	for _, database := range []pgx.Tx{account, transfer} {
+		if err := refused(ctx, database, quarantine, parked); err != nil {
+			return settled, lost, fmt.Errorf("reading an outbox: %w", err)
+		}
+	}
+	for _, of := range []struct {
+		database pgx.Tx
+		checks   []func(context.Context, pgx.Tx) (Check, error)
+	}{
+		{account, []func(context.Context, pgx.Tx) (Check, error){conserved, balanced, bookedOnce, legsMatchEntries}},
+		{transfer, []func(context.Context, pgx.Tx) (Check, error){statusFollowsFacts, countsAddUp}},
+	} {
+		for _, check := range of.checks {
+			result, err := check(ctx, of.database)
+			if err != nil {
+				return settled, lost, fmt.Errorf("checking %q: %w", result.Name, err)
+			}
+			report.Checks = append(report.Checks, result)
+		}
+	}
+	settled, lost, err = compare(ctx, account, transfer, parked)
+	if err != nil {
+		return settled, lost, fmt.Errorf("comparing legs and transfers: %w", err)
+	}
+	return settled, lost, nil
 }
 
 // Quarantine says whether a queue holds messages that were given up: the parking lot, one that another service has of its own, or an
