@@ -39,17 +39,8 @@ func (b *bench) measureOutage(ctx context.Context, breaker string, found *result
 			err = failed
 		}
 	}()
-	accounts, err := s.open(ctx, 50, 1_000_000)
-	if err != nil {
+	if err := s.pileUp(ctx); err != nil {
 		return err
-	}
-	// While account stands still its requests pile up at the broker.
-	if err := s.services["account"].Signal(syscall.SIGSTOP); err != nil {
-		return err
-	}
-	sent, err := load.Run(ctx, load.Config{URL: s.urls["transfer"], Accounts: accounts, Currency: "EUR", Rate: 500, Duration: 2 * time.Second})
-	if err != nil || sent.Accepted != waitingRequests {
-		return fmt.Errorf("%d of %d transfers accepted: %w", sent.Accepted, waitingRequests, err)
 	}
 	if err := s.servers.StopPostgres(); err != nil {
 		return err
@@ -71,27 +62,15 @@ func (b *bench) measureOutage(ctx context.Context, breaker string, found *result
 	if err != nil {
 		return err
 	}
-	recovering, cancel := context.WithTimeout(ctx, 45*time.Second)
-	defer cancel()
-	ended := 0
-	recovered := await(recovering, 20*time.Millisecond, "the transfers to end", func() (bool, error) {
-		var open int
-		var err error
-		if ended, open, err = s.transfers(recovering); err != nil {
-			return false, nil // the database is still starting
-		}
-		return ended == waitingRequests && open == 0, nil
-	})
+	ended, recovered := s.awaitRecovery(ctx)
 	took := time.Since(back)
-	var failures, quarantined float64
-	for _, service := range serviceNames {
-		for name, sum := range map[string]*float64{"messaging_failures_total": &failures, "messaging_quarantined_total": &quarantined} {
-			n, err := s.metric(service, name)
-			if err != nil {
-				return err
-			}
-			*sum += n
-		}
+	failures, err := s.metricOfAll("messaging_failures_total")
+	if err != nil {
+		return err
+	}
+	quarantined, err := s.metricOfAll("messaging_quarantined_total")
+	if err != nil {
+		return err
 	}
 	label := "breaker " + breaker + ": "
 	if left > 0 {
@@ -109,6 +88,49 @@ func (b *bench) measureOutage(ctx context.Context, breaker string, found *result
 		return fmt.Errorf("the bank has not recovered %s after the database's return: %w", took.Round(time.Second), recovered)
 	}
 	return nil
+}
+
+// pileUp stops account and asks for transfers, so that its requests pile up at the broker. It leaves account stopped.
+func (s *system) pileUp(ctx context.Context) error {
+	accounts, err := s.open(ctx, 50, 1_000_000)
+	if err != nil {
+		return err
+	}
+	if err := s.services["account"].Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	sent, err := load.Run(ctx, load.Config{URL: s.urls["transfer"], Accounts: accounts, Currency: "EUR", Rate: 500, Duration: 2 * time.Second})
+	if err != nil || sent.Accepted != waitingRequests {
+		return fmt.Errorf("%d of %d transfers accepted: %w", sent.Accepted, waitingRequests, err)
+	}
+	return nil
+}
+
+// awaitRecovery waits until all transfers have ended, and says how many have; the error says that some had not when the time was over.
+func (s *system) awaitRecovery(ctx context.Context) (ended int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 45*time.Second)
+	defer cancel()
+	err = await(ctx, 20*time.Millisecond, "the transfers to end", func() (bool, error) {
+		var open int
+		var err error
+		if ended, open, err = s.transfers(ctx); err != nil {
+			return false, nil // the database is still starting
+		}
+		return ended == waitingRequests && open == 0, nil
+	})
+	return ended, err
+}
+
+// metricOfAll is the sum of a metric over the services.
+func (s *system) metricOfAll(prefix string) (sum float64, err error) {
+	for _, service := range serviceNames {
+		n, err := s.metric(service, prefix)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
 }
 
 // watchConsumers asks the broker until the given time how many consumers account's request queue has, and returns after how long there
