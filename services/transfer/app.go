@@ -91,33 +91,16 @@ func newApp(ctx context.Context, cfg config, log *slog.Logger) (_ *app, err erro
 		Faults:     faults.Points(),
 	})
 	failures := journal.New(journal.Config{Pool: pool, Registerer: registry, Logger: log, StopGrace: cfg.ShutdownGrace / 60})
-	events, err := session.NewConsumer(messaging.ConsumerConfig{
-		Queue: contract.AccountEventsQueue,
-		Handler: inbox.Handler(inbox.Config[command]{
-			Pool:       pool,
-			Consumer:   contract.AccountEventsQueue,
-			Outbox:     relay,
-			Parse:      parseEvent,
-			Begin:      func() inbox.Work[command] { return newWork(now) },
-			Registerer: registry,
-			Faults:     faults.Points(),
-		}),
-		Policy:      cfg.policy(),
-		Road:        cfg.road(),
-		Service:     serviceName,
-		Prefetch:    cfg.Prefetch,
-		Concurrency: cfg.Concurrency,
-		BatchSize:   cfg.BatchSize,
-		BatchWait:   cfg.BatchWait,
-		Faults:      faults.Points(),
-		Grace:       cfg.ShutdownGrace / 3, // the rest is for HTTP before it, the relay and the pool after it
-		Breaker:     cfg.BreakerConfig(),
-		Budget:      bool(cfg.RetryBudget),
-		RateLimit:   cfg.RateLimit,
-		Probe:       service.Writable(pool),
-		Starts:      inbox.NewStarts(pool),
-		Observe:     failures.Observe,
+	handler := inbox.Handler(inbox.Config[command]{
+		Pool:       pool,
+		Consumer:   contract.AccountEventsQueue,
+		Outbox:     relay,
+		Parse:      parseEvent,
+		Begin:      func() inbox.Work[command] { return newWork(now) },
+		Registerer: registry,
+		Faults:     faults.Points(),
 	})
+	events, err := session.NewConsumer(consumerConfig(cfg, handler, pool, faults.Points(), failures.Observe))
 	if err != nil {
 		return nil, fmt.Errorf("make consumer: %w", err)
 	}

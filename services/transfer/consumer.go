@@ -5,10 +5,14 @@ import (
 	"unicode/utf8"
 
 	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/fault"
+	"example.com/banking/pkg/inbox"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/quarantine"
 	"example.com/banking/pkg/retry"
+	"example.com/banking/pkg/service"
 	"example.com/banking/services/transfer/lifecycle"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // maxReason bounds the reason of a refusal, in characters. Ours are much shorter; a foreign one is stored as it is.
@@ -33,6 +37,32 @@ func parseEvent(m *messaging.Message) (command, error) {
 	}
 	id, _ := contract.ParseID(data.TransferID.Value)
 	return command{transfer: id, data: data}, nil
+}
+
+// consumerConfig says how account's events are consumed. A failed event waits at the broker, on the lap or in the tiers, and is given up
+// into the parking lot. The database is all that the handler depends on.
+func consumerConfig(cfg config, handler messaging.Handler, pool *pgxpool.Pool, faults *fault.Points,
+	observe func(messaging.Attempt),
+) messaging.ConsumerConfig {
+	return messaging.ConsumerConfig{
+		Queue:       contract.AccountEventsQueue,
+		Handler:     handler,
+		Policy:      cfg.policy(),
+		Road:        cfg.road(),
+		Service:     serviceName,
+		Prefetch:    cfg.Prefetch,
+		Concurrency: cfg.Concurrency,
+		BatchSize:   cfg.BatchSize,
+		BatchWait:   cfg.BatchWait,
+		Faults:      faults,
+		Grace:       cfg.ShutdownGrace / 3, // the rest is for HTTP before it, the relay and the pool after it
+		Breaker:     cfg.BreakerConfig(),
+		Budget:      bool(cfg.RetryBudget),
+		RateLimit:   cfg.RateLimit,
+		Probe:       service.Writable(pool),
+		Starts:      inbox.NewStarts(pool),
+		Observe:     observe,
+	}
 }
 
 // quarantineConfig says what is transfer's of the quarantine: the parking lot. What the broker itself takes out of account's queues
