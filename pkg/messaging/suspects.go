@@ -24,8 +24,8 @@ type Starts interface {
 	Begin(ctx context.Context, consumer string, key [32]byte, first int) (starts int, err error)
 	// End forgets the keys: their handling has ended, however.
 	End(ctx context.Context, consumer string, keys ...[32]byte) error
-	// Excuse notes that a process stops in good order: the last start of the begun keys does not count, and neither do the
-	// starts of held ones, which nobody has noted; those that are not known are known from now on, with no start.
+	// Excuse notes that a process stops in good order, or that an attempt has ended and another follows: the last start of the begun keys
+	// does not count, and neither do the starts of held ones, which nobody has noted; those that are not known are known from now on, with no start.
 	Excuse(ctx context.Context, consumer string, begun, held [][32]byte) error
 }
 
@@ -69,7 +69,9 @@ func weight(alone bool) int64 {
 func (c *Consumer) runSuspect(live context.Context, d *delivery, brokerMajor int) {
 	c.metrics.suspects.Inc()
 	c.readHeaders(d)
-	d.nameByProperties()
+	if !d.decoded {
+		d.nameByProperties()
+	}
 	if d.err = d.badHeaders; d.err != nil { // which starts nothing: it is quarantined undecoded, and needs no note that may fail
 		d.suspect = false
 		return
@@ -89,12 +91,19 @@ func (c *Consumer) runSuspect(live context.Context, d *delivery, brokerMajor int
 	d.suspect = false
 }
 
-// noteEnd notes that a delivery which was started as a suspect is one no more.
+// noteEnd notes that the start of a suspect has ended. It is a suspect no more, unless it is to run here again: then the next attempt
+// may be the one that ends the process, and what it did to earlier processes is not forgotten for an attempt that only failed.
 func (c *Consumer) noteEnd(d *delivery) {
-	if d.begun && !d.suspect {
-		d.begun = false
-		c.notes.end(d.key)
+	if !d.begun || d.suspect {
+		return
 	}
+	d.begun = false
+	if d.verdict == retryHere {
+		d.suspect = true
+		c.notes.endOne(d.key)
+		return
+	}
+	c.notes.end(d.key)
 }
 
 // noteStart is an error when the delivery must not run. Nothing of the body has been decoded yet: that may be what kills.
@@ -155,7 +164,7 @@ type notes struct {
 
 	m       sync.Mutex
 	ended   [][32]byte
-	unbegun [][32]byte // noted perhaps, but not made
+	unbegun [][32]byte // of each the last start does not count: it was noted perhaps and not made, or has ended
 }
 
 func (n *notes) begin(ctx context.Context, key [32]byte, first int) (int, error) {
@@ -175,6 +184,16 @@ func (n *notes) begin(ctx context.Context, key [32]byte, first int) (int, error)
 func (n *notes) end(keys ...[32]byte) {
 	n.m.Lock()
 	n.ended = append(n.ended, keys...)
+	n.m.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	_ = n.catchUp(ctx)
+}
+
+// endOne notes that the last start of a message has ended, and leaves those before it; if it cannot, the next call does.
+func (n *notes) endOne(key [32]byte) {
+	n.m.Lock()
+	n.unbegun = append(n.unbegun, key)
 	n.m.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
