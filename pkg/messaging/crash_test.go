@@ -23,10 +23,12 @@ import (
 )
 
 // These variables make a copy of the test binary a service that dies of some messages: of those whose id begins with "exit" at once, of
-// "late" when it is decided what becomes of it, while those that begin with "hang" wait for a stop, or for somebody to kill it.
+// "late" when it is decided what becomes of it, of "second" in its second attempt, while those that begin with "hang" wait for a stop, or
+// for somebody to kill it.
 const (
-	mortalBroker   = "MORTAL_AMQP_URL"
-	mortalDatabase = "MORTAL_DATABASE_URL"
+	mortalBroker    = "MORTAL_AMQP_URL"
+	mortalDatabase  = "MORTAL_DATABASE_URL"
+	mortalInProcess = "MORTAL_IN_PROCESS" // not empty: messages wait in it between two attempts
 )
 
 func TestMain(m *testing.M) {
@@ -53,6 +55,9 @@ func mortal() error {
 	s.URLs = []string{os.Getenv(mortalBroker)}
 	c.Prefetch, c.BatchSize, c.BatchWait, c.Grace = 20, 20, 50*time.Millisecond, time.Second
 	c.Breaker, c.Budget, c.Probe, c.Starts = &retry.BreakerConfig{}, true, pool.Ping, inbox.NewStarts(pool)
+	if os.Getenv(mortalInProcess) != "" {
+		c.Road, c.Policy = messaging.Road{QuarantineExchange: contract.DeadLetterExchange}, processPolicy(lapDelay, lapDelay)
+	}
 	c.Handler = func(ctx context.Context, batch []*messaging.Message) ([]error, error) {
 		tx, err := pool.Begin(ctx)
 		if err != nil {
@@ -64,8 +69,10 @@ func mortal() error {
 				return nil, err
 			}
 			switch {
-			case strings.HasPrefix(m.MessageID, "exit"):
+			case strings.HasPrefix(m.MessageID, "exit"), strings.HasPrefix(m.MessageID, "second") && m.Attempt == 2:
 				os.Exit(137)
+			case strings.HasPrefix(m.MessageID, "second"):
+				return nil, errors.New("it fails")
 			case strings.HasPrefix(m.MessageID, "late"):
 				return nil, errors.New("it fails")
 			case strings.HasPrefix(m.MessageID, "hang"):
@@ -103,6 +110,7 @@ type graveyard struct {
 	*fixture
 	database string
 	pool     *pgxpool.Pool
+	settings []string // of the consumers, in their environment
 }
 
 func newGraveyard(t *testing.T) *graveyard {
@@ -130,6 +138,7 @@ func (g *graveyard) born() (consumer *exec.Cmd, hanging <-chan struct{}) {
 	}
 	cmd := exec.CommandContext(g.Context(), self)
 	cmd.Env = append(os.Environ(), mortalBroker+"="+g.env.AMQPURL, mortalDatabase+"="+g.database)
+	cmd.Env = append(cmd.Env, g.settings...)
 	cmd.Stderr = g.Output()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -252,6 +261,29 @@ func TestMessageWhoseFailureKillsItsConsumerIsQuarantinedAlone(t *testing.T) {
 		}
 		g.onlyEffects(2)
 	})
+}
+
+// The first attempt of this one ends well enough each time, with an error. On the road in process that must not hide that the second does not.
+func TestMessageThatKillsItsConsumerInALaterAttemptIsQuarantinedAlone(t *testing.T) {
+	t.Parallel()
+	g := newGraveyard(t)
+	g.settings = []string{mortalInProcess + "=yes"}
+	for _, id := range []string{"good-1", "second", "good-2"} {
+		g.publishBody(debited, body(id))
+	}
+	for range 3 {
+		g.dies()
+	}
+	g.survives(func() {
+		if d := g.parkedAfter(3, retry.ReasonCrashLoop, retry.Unknown); string(d.Body) != body("second") {
+			t.Errorf("%s is parked", d.Body)
+		}
+		g.onlyEffects(2)
+	})
+	// Twice in each process, and in the first once more: there it fails in the company of others, and then alone.
+	if n := g.number(runsOf, "second"); n < 6 || n > 7 {
+		t.Errorf("it was started %d times", n)
+	}
 }
 
 func TestStopsInGoodOrderBetweenCrashesDoNotCount(t *testing.T) {

@@ -24,8 +24,8 @@ type Starts interface {
 	Begin(ctx context.Context, consumer string, key [32]byte, first int) (starts int, err error)
 	// End forgets the keys: their handling has ended, however.
 	End(ctx context.Context, consumer string, keys ...[32]byte) error
-	// Excuse notes that a process stops in good order: the last start of the begun keys does not count, and neither do the
-	// starts of held ones, which nobody has noted; those that are not known are known from now on, with no start.
+	// Excuse notes that a process stops in good order, or that an attempt has ended and another follows: the last start of the begun keys
+	// does not count, and neither do the starts of held ones, which nobody has noted; those that are not known are known from now on, with no start.
 	Excuse(ctx context.Context, consumer string, begun, held [][32]byte) error
 }
 
@@ -49,7 +49,7 @@ type suspicion int
 
 const (
 	unsuspected suspicion = iota // handed out for the first time, or no suspect any more; of its handling here nothing is noted
-	unnoted                      // a suspect whose start has not been noted here
+	unnoted                      // a suspect whose next start is not noted yet
 	begun                        // a suspect whose start is noted
 	ended                        // no suspect any more: its handling has ended, and that is still to be noted
 )
@@ -82,7 +82,9 @@ func weight(alone bool) int64 {
 func (c *Consumer) runSuspect(live context.Context, d *delivery, brokerMajor int) {
 	c.metrics.suspects.Inc()
 	c.readHeaders(d)
-	d.nameByProperties()
+	if !d.decoded {
+		d.nameByProperties()
+	}
 	if d.err = d.badHeaders; d.err != nil { // which starts nothing: it is quarantined undecoded, and needs no note that may fail
 		d.suspicion = unsuspected
 		return
@@ -102,9 +104,15 @@ func (c *Consumer) runSuspect(live context.Context, d *delivery, brokerMajor int
 	d.suspicion = ended
 }
 
-// noteEnd notes that a delivery which was started as a suspect is one no more.
+// noteEnd notes that the start of a suspect has ended. It is a suspect no more, unless it is to run here again: then the next attempt
+// may be the one that ends the process, and what it did to earlier processes is not forgotten for an attempt that only failed.
 func (c *Consumer) noteEnd(d *delivery) {
-	if d.suspicion == ended {
+	switch {
+	case d.suspicion != ended:
+	case d.verdict == retryHere:
+		d.suspicion = unnoted
+		c.notes.endOne(d.key)
+	default:
 		d.suspicion = unsuspected
 		c.notes.end(d.key)
 	}
@@ -168,7 +176,7 @@ type notes struct {
 
 	m       sync.Mutex
 	ended   [][32]byte
-	unbegun [][32]byte // noted perhaps, but not made
+	unbegun [][32]byte // of each the last start does not count: it was noted perhaps and not made, or has ended
 }
 
 func (n *notes) begin(ctx context.Context, key [32]byte, first int) (int, error) {
@@ -188,6 +196,16 @@ func (n *notes) begin(ctx context.Context, key [32]byte, first int) (int, error)
 func (n *notes) end(keys ...[32]byte) {
 	n.m.Lock()
 	n.ended = append(n.ended, keys...)
+	n.m.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	_ = n.catchUp(ctx)
+}
+
+// endOne notes that the last start of a message has ended, and leaves those before it; if it cannot, the next call does.
+func (n *notes) endOne(key [32]byte) {
+	n.m.Lock()
+	n.unbegun = append(n.unbegun, key)
 	n.m.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()

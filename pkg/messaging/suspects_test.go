@@ -71,6 +71,11 @@ func (n *notebook) Excuse(ctx context.Context, _ string, begun, held [][32]byte)
 		for _, key := range slices.Concat(begun, held) {
 			n.excused[key] = true
 		}
+		for _, key := range begun {
+			if n.starts[key] > 0 {
+				n.starts[key]--
+			}
+		}
 	})
 }
 
@@ -129,28 +134,30 @@ func TestSuspectIsNotStartedBeforeThatIsNoted(t *testing.T) {
 	f.empty(contract.AccountEventsQueue, contract.AccountEventsRetry, contract.ParkingLot)
 }
 
-func TestSuspectThatFailsIsNoSuspectAnyMore(t *testing.T) {
+// Each attempt in this process may be the one that ends it, so each is noted; those that ended do not bring it nearer to the quarantine,
+// of which there are more here than starts without an end are let pass.
+func TestSuspectThatFailsIsOneUntilItIsDone(t *testing.T) {
 	t.Parallel()
 	var attempts atomic.Int32
 	s, c := account(func(context.Context, *messaging.Message) error {
-		if attempts.Add(1) < 3 {
+		if attempts.Add(1) < 5 {
 			return errors.New("later")
 		}
 		return nil
-	}, time.Millisecond, time.Millisecond)
+	}, time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond)
 	env := redeliver(t, s, requested, "m")
 	starts := newNotebook()
 	c.Starts = starts
 	f := startOn(t, env, s, c)
-	for want := 1; want <= 3; want++ {
+	for want := 1; want <= 5; want++ {
 		if m := f.next(); m.Attempt != want {
 			t.Errorf("attempt %d, want %d", m.Attempt, want)
 		}
 	}
 	f.empty(requestQueue, errorQueue)
 	f.stop()
-	if starts.begun != 1 || len(starts.starts) != 0 {
-		t.Errorf("%d starts were noted, %d have no end", starts.begun, len(starts.starts))
+	if starts.begun != 5 || len(starts.starts) != 0 {
+		t.Errorf("%d starts were noted, %d messages have one without an end", starts.begun, len(starts.starts))
 	}
 }
 
