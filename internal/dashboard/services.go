@@ -45,7 +45,7 @@ var answers = []chart{
 	},
 	{
 		kind: lines, title: "HTTP requests running", unit: "short", width: 8, runbook: "breaker-open",
-		tells:   "Requests that are being answered now. Those that pile up wait for the database, most often.",
+		tells:   "Requests that are being answered now, with the one for this number. Those that pile up wait for the database, most often.",
 		queries: []query{{`sum by (job) (http_requests_running{<service>})`, "{{job}}"}},
 	},
 }
@@ -79,6 +79,12 @@ var ledger = section{"Saga and ledger", []chart{
 		kind: lines, title: "Overdue over time", unit: "short", width: 9, alarm: 1, runbook: "transfer-overdue",
 		tells:   "The sweeper turns overdue transfers back and account answers at once, so a peak is over within a minute.",
 		queries: []query{{`max(transfers_overdue{<service>})`, "overdue"}},
+	},
+	{
+		kind: lines, title: "Steps of the saga", unit: "cps", width: 24, runbook: "transfer-overdue",
+		tells: "What account did for transfers, each step counted once: asked to debit, to credit, to refund. What is between the first two lines was " +
+			"refused a debit, what is refunded was turned back, and the other credits are transfers that completed.",
+		queries: []query{{`sum by (consumer) (rate(inbox_messages_total{<service>, consumer=~"account[.].+-requested", result="done"}[<time>]))`, "{{consumer}}"}},
 	},
 }}
 
