@@ -72,7 +72,8 @@ func TestGrafanaIsForLookingOnly(t *testing.T) {
 			t.Errorf("%s gives a password to a user that shall not be there", name)
 		}
 	}
-	if !regexp.MustCompile(`^grafana/grafana:[0-9]+\.[0-9]+\.[0-9]+$`).MatchString(grafana.Image) || !slices.Equal(grafana.Profiles, []string{"observability"}) {
+	pinned := regexp.MustCompile(`^grafana/grafana:[0-9]+\.[0-9]+\.[0-9]+$`)
+	if !pinned.MatchString(grafana.Image) || !slices.Equal(grafana.Profiles, []string{"observability"}) {
 		t.Errorf("image %s, profiles %v", grafana.Image, grafana.Profiles)
 	}
 	if len(grafana.Ports) != 1 || !strings.HasPrefix(grafana.Ports[0], "127.0.0.1:${GRAFANA_PORT:-") {
@@ -84,7 +85,8 @@ func TestGrafanaIsForLookingOnly(t *testing.T) {
 func TestGrafanaReadsWhatIsHere(t *testing.T) {
 	t.Parallel()
 	grafana, prometheus := composed(t, "grafana"), composed(t, "prometheus")
-	if want := []string{"./deploy/grafana/provisioning:/etc/grafana/provisioning:ro", "./deploy/grafana/dashboards:/etc/grafana/dashboards:ro"}; !slices.Equal(grafana.Volumes, want) {
+	want := []string{"./deploy/grafana/provisioning:/etc/grafana/provisioning:ro", "./deploy/grafana/dashboards:/etc/grafana/dashboards:ro"}
+	if !slices.Equal(grafana.Volumes, want) {
 		t.Errorf("volumes %v, want %v", grafana.Volumes, want)
 	}
 	home, mounted := strings.CutPrefix(grafana.Environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"], "/etc/grafana/")

@@ -31,12 +31,14 @@ var messaging = section{"Messaging", []chart{
 	},
 	{
 		kind: lines, title: "Waiting between attempts", unit: "short", width: 8, runbook: "failure-rate-high",
-		tells:   "Deliveries that consumers hold until their next attempt; they take up the prefetch. For those that wait at the broker: bank queues.",
+		tells: "Deliveries that consumers hold until their next attempt; they take up the prefetch. For those that wait at the broker: " +
+			"bank queues.",
 		queries: []query{{`sum by (queue) (messaging_waiting{<queue>})`, "{{queue}}"}},
 	},
 	{
 		kind: states, title: "Breaker", unit: "short", width: 8, runbook: "breaker-open",
-		tells:   "While it is open the consumer takes no message; half-open lets a few try. Nothing is lost, and nothing moves. Empty where BREAKER is off.",
+		tells: "While it is open the consumer takes no message; half-open lets a few try. Nothing is lost, and nothing moves. Empty where BREAKER " +
+			"is off.",
 		queries: []query{{`max by (queue, instance) (messaging_breaker_state{<queue>})`, "{{queue}} {{instance}}"}},
 		states:  map[string]string{"0": "closed", "1": "half-open", "2": "open"},
 	},

@@ -4,8 +4,8 @@ import "slices"
 
 // Every replica reports what all of them share (a table, a queue): such a gauge is shown as the max over the replicas, never as their sum.
 
-// operational are the routes that Prometheus and the platform ask, every few seconds.
-const operational = `route!~"/metrics|/healthz|/readyz"`
+// asked selects the requests of clients: Prometheus and the platform ask the other routes every few seconds.
+const asked = `<service>, route!~"/metrics|/healthz|/readyz"`
 
 // health is the first row: does it work, and how fast?
 func health(others ...chart) section {
@@ -26,21 +26,24 @@ var answers = []chart{
 	{
 		kind: lines, title: "HTTP requests", unit: "reqps", width: 8, runbook: "service-down",
 		tells:   "Requests answered per second by route, without those for health and metrics. A drop to nothing is worth a look too.",
-		queries: []query{{`sum by (job, method, route) (rate(http_request_duration_seconds_count{<service>, ` + operational + `}[<time>]))`, "{{job}} {{method}} {{route}}"}},
+		queries: []query{
+			{`sum by (job, method, route) (rate(http_request_duration_seconds_count{` + asked + `}[<time>]))`, "{{job}} {{method}} {{route}}"},
+		},
 	},
 	{
 		kind: lines, title: "HTTP errors", unit: "percentunit", width: 8, bounded: true, runbook: "service-down",
 		tells: "Share of the requests that were answered with a status of 500 or above. A refusal (4xx) is none.",
-		queries: []query{{`(sum by (job) (rate(http_request_duration_seconds_count{<service>, ` + operational + `, status=~"5.."}[<time>]))
-  or 0 * sum by (job) (rate(http_request_duration_seconds_count{<service>, ` + operational + `}[<time>])))
-/ sum by (job) (rate(http_request_duration_seconds_count{<service>, ` + operational + `}[<time>]))`, "{{job}}"}},
+		queries: []query{{`(sum by (job) (rate(http_request_duration_seconds_count{` + asked + `, status=~"5.."}[<time>]))
+  or 0 * sum by (job) (rate(http_request_duration_seconds_count{` + asked + `}[<time>])))
+/ sum by (job) (rate(http_request_duration_seconds_count{` + asked + `}[<time>]))`, "{{job}}"}},
 	},
 	{
 		kind: lines, title: "HTTP latency", unit: "s", width: 8, runbook: "service-down",
-		tells: "How long answers take: half of them, and 99 of 100, are faster. If it rises with the requests that are running, look at the database first.",
+		tells: "How long answers take: half of them, and 99 of 100, are faster. If it rises with the requests that are running, look at the " +
+			"database first.",
 		queries: []query{
-			{`histogram_quantile(0.5, sum by (job, le) (rate(http_request_duration_seconds_bucket{<service>, ` + operational + `}[<time>])))`, "{{job}} p50"},
-			{`histogram_quantile(0.99, sum by (job, le) (rate(http_request_duration_seconds_bucket{<service>, ` + operational + `}[<time>])))`, "{{job}} p99"},
+			{`histogram_quantile(0.5, sum by (job, le) (rate(http_request_duration_seconds_bucket{` + asked + `}[<time>])))`, "{{job}} p50"},
+			{`histogram_quantile(0.99, sum by (job, le) (rate(http_request_duration_seconds_bucket{` + asked + `}[<time>])))`, "{{job}} p99"},
 		},
 	},
 	{
@@ -54,8 +57,10 @@ var answers = []chart{
 var transfers = chart{
 	kind: lines, title: "Transfers by answer", unit: "reqps", width: 16, runbook: "outbox-old",
 	tells: "Transfers asked for per second, by status: 2xx were accepted and will end by themselves, 4xx were refused at once, 5xx were not taken. " +
-		"Those that do not end in time are under Saga and ledger.",
-	queries: []query{{`sum by (status) (rate(http_request_duration_seconds_count{<service>, route="/transfers", method="POST"}[<time>]))`, "{{status}}"}},
+		"What became of them is under Saga and ledger.",
+	queries: []query{
+		{`sum by (status) (rate(http_request_duration_seconds_count{<service>, route="/transfers", method="POST"}[<time>]))`, "{{status}}"},
+	},
 }
 
 var ledger = section{"Saga and ledger", []chart{
@@ -84,7 +89,9 @@ var ledger = section{"Saga and ledger", []chart{
 		kind: lines, title: "Steps of the saga", unit: "cps", width: 24, runbook: "transfer-overdue",
 		tells: "What account did for transfers, each step counted once: asked to debit, to credit, to refund. What is between the first two lines was " +
 			"refused a debit, what is refunded was turned back, and the other credits are transfers that completed.",
-		queries: []query{{`sum by (consumer) (rate(inbox_messages_total{<service>, consumer=~"account[.].+-requested", result="done"}[<time>]))`, "{{consumer}}"}},
+		queries: []query{
+			{`sum by (consumer) (rate(inbox_messages_total{<service>, consumer=~"account[.].+-requested", result="done"}[<time>]))`, "{{consumer}}"},
+		},
 	},
 }}
 
