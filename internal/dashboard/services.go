@@ -25,7 +25,7 @@ var answers = []chart{
 	},
 	{
 		kind: lines, title: "HTTP requests", unit: "reqps", width: 8, runbook: "service-down",
-		tells:   "Requests answered per second by route, without those for health and metrics. A drop to nothing is worth a look too.",
+		tells: "Requests answered per second by route, without those for health and metrics. A drop to nothing is worth a look too.",
 		queries: []query{
 			{`sum by (job, method, route) (rate(http_request_duration_seconds_count{` + asked + `}[<time>]))`, "{{job}} {{method}} {{route}}"},
 		},
