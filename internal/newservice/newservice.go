@@ -47,7 +47,7 @@ var (
 // or to PostgreSQL and RabbitMQ.
 var reserved = []string{
 	"account", "transfer", "console", "bank", "banking", "operator", "admin", "seed", "variants", "services", "service",
-	"amqp", "amq", "rabbitmq", "control", "postgres", "template0", "template1", "public", "prometheus", "guest", "main", "test",
+	"amqp", "amq", "rabbitmq", "control", "postgres", "template0", "template1", "public", "prometheus", "grafana", "guest", "main", "test",
 }
 
 // firstPort is where the ports of new services begin: account, transfer and the console have 8080 to 8082.

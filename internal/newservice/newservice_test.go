@@ -2,6 +2,8 @@ package newservice_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,6 +41,7 @@ func TestRefusals(t *testing.T) {
 		"no name":                     {func(o *newservice.Order) { o.Name = "" }, "2 to 30 small letters and digits"},
 		"a reserved name":             {func(o *newservice.Order) { o.Name = "transfer" }, `"transfer" is taken`},
 		"a name of a variable":        {func(o *newservice.Order) { o.Name = "amqp" }, `"amqp" is taken`},
+		"a name in the composition":   {func(o *newservice.Order) { o.Name = "grafana" }, `"grafana" is taken`},
 		"a role of PostgreSQL":        {func(o *newservice.Order) { o.Name = "pgfees" }, `"pgfees" is taken`},
 		"a service that is there":     {func(o *newservice.Order) { o.Name = "loans" }, "services/loans is there already"},
 		"a port of another":           {func(o *newservice.Order) { o.Port = 8085 }, "port 8085 is that of cards"},
@@ -203,6 +206,44 @@ func TestServiceIsScrapedAndWatched(t *testing.T) {
 	}
 	if _, err := parser.ParseExpr(alert.Expr); err != nil {
 		t.Error(err)
+	}
+}
+
+// Grafana finds the service's dashboard, which shows what is scraped under its name and nothing else, and the composition's own beside it.
+func TestServiceHasADashboard(t *testing.T) {
+	t.Parallel()
+	rendered, err := newservice.Render(inService(checkout(t))[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var own, bank struct {
+		UID    string
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	committed, err := os.ReadFile(filepath.Join(checkout(t), "deploy", "grafana", "dashboards", "banking-saga.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(json.Unmarshal(rendered["deploy/grafana/dashboards/services/fees.json"], &own), json.Unmarshal(committed, &bank)); err != nil {
+		t.Fatal(err)
+	}
+	if own.UID == "" || own.UID == bank.UID {
+		t.Errorf("its uid is %q and the bank's %q: Grafana would show one of the two", own.UID, bank.UID)
+	}
+	asked := 0
+	for _, p := range own.Panels {
+		for _, target := range p.Targets {
+			asked++
+			if !strings.Contains(target.Expr, `job="fees"`) || strings.Contains(target.Expr, "$service") {
+				t.Errorf("%s: %s is not about fees alone", p.Title, target.Expr)
+			}
+		}
+	}
+	if asked < 20 {
+		t.Errorf("only %d queries", asked)
 	}
 }
 

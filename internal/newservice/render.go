@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+
+	"example.com/banking/internal/dashboard"
 )
 
 //go:embed files
@@ -49,7 +51,9 @@ func Render(o Order) (map[string][]byte, error) {
 	}
 	rendered := map[string][]byte{}
 	if o.Module == "" {
-		return rendered, errors.Join(
+		shown, err := dashboard.Service(o.Name) // as the bank's, whose panels it shares, it is made and not written
+		rendered[path.Join("deploy", "grafana", "dashboards", "services", o.Name+".json")] = shown
+		return rendered, errors.Join(err,
 			d.render("files/service", path.Join("services", o.Name), rendered),
 			d.render("files/repository", "", rendered))
 	}

@@ -20,6 +20,7 @@ const metricsIntroduction = `<!-- Written by "go generate ./test/reference". Cha
 
 What ` + "`/metrics`" + ` of account and transfer has of their own, beside the usual ones of the Go runtime and the process. What to alert on is in
 ` + "`deploy/prometheus/rules.yml`" + `, and what to do then in [the runbooks](runbooks.md); a test asks the running services for each metric that a rule uses.
+The dashboard that draws them is in ` + "`deploy/grafana`" + `.
 
 | metric | labels | meaning |
 | --- | --- | --- |
