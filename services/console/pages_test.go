@@ -172,6 +172,14 @@ func TestALifeOverBothServices(t *testing.T) {
 	if got := strings.Join(steps, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("the life is\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 	}
+
+	// While a transfer is under way another event of the same moment can come into a place: it brings its message along. Ids begin with
+	// their time, so it is the end that tells them apart.
+	c.account.say("GET /legs/"+transfer+"/life", document{"transferId": transfer, "service": "account", "events": []document{
+		event(1, "SENT", document{"type": "Accounts.Account.Debited", "messageId": "01a22f7f-6fc6-81b6-b74b-7603156c310b"}),
+	}})
+	p.says("Sent Debited account message …156c310b")
+	p.says("Accepted transfer 25.00 EUR from Alice to Bob")
 	p.check("a life")
 }
 
@@ -321,6 +329,7 @@ func TestAStoppedServiceIsShownAsSuch(t *testing.T) {
 	p.says("account does not answer since")
 	p.until("the books are grey, and still there", "document.querySelector('.conservation.stale')?.innerText.includes('1,500.00')")
 	p.until("the drawing says so", "document.querySelector('.node.account.away')")
+	p.says("not known of account") // and not: both outboxes empty
 	c.transfer.say("GET /transfers/summary", document{"REQUESTED": 7, "DEBITED": 0, "COMPLETED": 1, "REJECTED": 0, "REFUNDING": 0, "REFUNDED": 0})
 	p.says("7 requested")
 	c.management.say("GET /api/queues/banking", queuesOf(map[string]int{"account.transfer-requested": 7}))
