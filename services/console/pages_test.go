@@ -37,6 +37,7 @@ func TestEveryPageAtEverySize(t *testing.T) {
 			p := c.openTab(t, how, "#/parked")
 			p.says("Sign in to look inside")
 			p.check("#/parked, locked")
+			p.keep("locked", how)
 			p.signIn()
 			for _, page := range pages {
 				p.eval(fmt.Sprintf("location.hash = %q", page.path), nil)
@@ -44,6 +45,7 @@ func TestEveryPageAtEverySize(t *testing.T) {
 				p.until("the page's tab is in view", `((row, tab) => tab.left >= row.left - 1 && tab.right <= row.right + 1 && tab.left >= 0 && tab.right <= innerWidth)(
 					document.querySelector("#nav").getBoundingClientRect(), document.querySelector("#nav [aria-current]").getBoundingClientRect())`)
 				p.check(page.path)
+				p.keep(page.path, how)
 			}
 		})
 	}
