@@ -338,6 +338,19 @@ func TestAStoppedServiceIsShownAsSuch(t *testing.T) {
 	p.until("the broker's figures go on", "[...document.querySelectorAll('.node.queue .depth')].some((d) => d.textContent === '7')")
 }
 
+// Without account nobody can be chosen, and the form does not ask for it.
+func TestAFormWithoutAccounts(t *testing.T) {
+	t.Parallel()
+	c := startLifelike(t)
+	c.account.Close()
+	p := c.openTab(t, wide, "#/transfers")
+	p.says("The accounts are not known: account does not answer.")
+	p.fill("Amount", "25")
+	p.click("Send")
+	p.until("it says so again", `document.querySelector("form .problem").innerText === "The accounts are not known: account does not answer."`)
+	p.until("the amount is not blamed", `!document.querySelector("form [aria-invalid]")`)
+}
+
 func TestWhatWouldPageSomebody(t *testing.T) {
 	t.Parallel()
 	c := startLifelike(t)

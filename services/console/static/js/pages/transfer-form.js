@@ -45,7 +45,7 @@ export function transferForm(done) {
     const a = source();
     const exactly = a && minor(sum.value, a.currency);
     if (!exactly) {
-      put(problem, a ? 'The amount must be a number such as 25 or 25.00, above 0, with at most the digits that the currency has.' : unknown() || 'Choose the account that pays.');
+      put(problem, a ? 'The amount must be a number such as 25 or 25.00, above 0, with at most the digits that the currency has.' : unknown() || (known('accounts') ? 'Choose the account that pays.' : 'The accounts are not known yet.'));
       (a ? sum : from).focus();
       return;
     }
