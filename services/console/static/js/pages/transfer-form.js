@@ -1,7 +1,7 @@
 // The form for a new transfer. It sends an Idempotency-Key, so that sending it twice moves the money once.
 
 import { attribute, h, put, say } from '../dom.js';
-import { known, list, stale } from '../live.js';
+import { known, list, topic } from '../live.js';
 import { exchange, uuid } from '../api.js';
 import { byOwner, minor, money } from '../format.js';
 import { card, field, problemText } from '../widgets.js';
@@ -28,7 +28,7 @@ export function transferForm(done) {
   const element = card('New transfer', {}, form);
 
   const source = () => list('accounts').find((a) => a.id === from.value);
-  const unknown = () => list('accounts').length === 0 && stale('accounts') ? 'The accounts are not known: account does not answer.' : '';
+  const unknown = () => list('accounts').length === 0 && topic('accounts').source?.ok === false ? 'The accounts are not known: account does not answer.' : '';
   const showExact = () => {
     const a = source();
     const exactly = a && minor(sum.value, a.currency);
