@@ -52,10 +52,11 @@ func (c *newServiceCommand) Run(term *terminal) error {
 		term.printf("\n%s is a module in %s. Its README.md says how to test and run it.\n", o.Module, folder)
 		return nil
 	}
+	test := "go test ./services/" + o.Name
 	term.printf(`
 services/%[1]s is a service. docs/new-service.md explains each file. Next:
-  go test ./services/%[1]s    its tests, on servers of their own
-  make up                     starts it with the others
-`, o.Name)
+  %-[2]*[3]s    its tests, on servers of their own
+  %-[2]*[4]s    starts it with the others
+`, o.Name, len(test), test, "make up")
 	return nil
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -91,7 +94,7 @@ func (c *console) openTab(t *testing.T, how look, path string) *tab {
 	}
 	ctx, off := chromedp.NewContext(browser.ctx, chromedp.WithTargetID(id))
 	t.Cleanup(off)
-	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	t.Cleanup(cancel)
 	p := &tab{T: t, ctx: ctx, url: c.url}
 	chromedp.ListenTarget(ctx, p.listen)
@@ -200,6 +203,31 @@ func (p *tab) fill(label, text string) {
 	p.until("there is a field "+label, find)
 	p.eval(find+".focus()", nil)
 	p.do(chromedp.KeyEvent(text))
+}
+
+// keep writes what the window shows into the folder that SCREENSHOTS names, for people who look at what a change has done to the pages.
+func (p *tab) keep(name string, how look) {
+	p.Helper()
+	folder := os.Getenv("SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	var picture []byte
+	p.do(chromedp.CaptureScreenshot(&picture))
+	scheme := "light"
+	if how.dark {
+		scheme = "dark"
+	}
+	name = strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(name, "-"), "-")
+	if name == "" {
+		name = "overview"
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		p.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%s-%d-%s.png", name, how.width, scheme)), picture, 0o644); err != nil {
+		p.Fatal(err)
+	}
 }
 
 func (p *tab) signIn() {

@@ -37,6 +37,7 @@ func TestEveryPageAtEverySize(t *testing.T) {
 			p := c.openTab(t, how, "#/parked")
 			p.says("Sign in to look inside")
 			p.check("#/parked, locked")
+			p.keep("locked", how)
 			p.signIn()
 			for _, page := range pages {
 				p.eval(fmt.Sprintf("location.hash = %q", page.path), nil)
@@ -44,6 +45,7 @@ func TestEveryPageAtEverySize(t *testing.T) {
 				p.until("the page's tab is in view", `((row, tab) => tab.left >= row.left - 1 && tab.right <= row.right + 1 && tab.left >= 0 && tab.right <= innerWidth)(
 					document.querySelector("#nav").getBoundingClientRect(), document.querySelector("#nav [aria-current]").getBoundingClientRect())`)
 				p.check(page.path)
+				p.keep(page.path, how)
 			}
 		})
 	}
@@ -172,6 +174,14 @@ func TestALifeOverBothServices(t *testing.T) {
 	if got := strings.Join(steps, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("the life is\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 	}
+
+	// While a transfer is under way another event of the same moment can come into a place: it brings its message along. Ids begin with
+	// their time, so it is the end that tells them apart.
+	c.account.say("GET /legs/"+transfer+"/life", document{"transferId": transfer, "service": "account", "events": []document{
+		event(1, "SENT", document{"type": "Accounts.Account.Debited", "messageId": "01a22f7f-6fc6-81b6-b74b-7603156c310b"}),
+	}})
+	p.says("Sent Debited account message …156c310b")
+	p.says("Accepted transfer 25.00 EUR from Alice to Bob")
 	p.check("a life")
 }
 
@@ -321,10 +331,24 @@ func TestAStoppedServiceIsShownAsSuch(t *testing.T) {
 	p.says("account does not answer since")
 	p.until("the books are grey, and still there", "document.querySelector('.conservation.stale')?.innerText.includes('1,500.00')")
 	p.until("the drawing says so", "document.querySelector('.node.account.away')")
+	p.says("not known of account") // and not: both outboxes empty
 	c.transfer.say("GET /transfers/summary", document{"REQUESTED": 7, "DEBITED": 0, "COMPLETED": 1, "REJECTED": 0, "REFUNDING": 0, "REFUNDED": 0})
 	p.says("7 requested")
 	c.management.say("GET /api/queues/banking", queuesOf(map[string]int{"account.transfer-requested": 7}))
 	p.until("the broker's figures go on", "[...document.querySelectorAll('.node.queue .depth')].some((d) => d.textContent === '7')")
+}
+
+// Without account nobody can be chosen, and the form does not ask for it.
+func TestAFormWithoutAccounts(t *testing.T) {
+	t.Parallel()
+	c := startLifelike(t)
+	c.account.Close()
+	p := c.openTab(t, wide, "#/transfers")
+	p.says("The accounts are not known: account does not answer.")
+	p.fill("Amount", "25")
+	p.click("Send")
+	p.until("it says so again", `document.querySelector("form .problem").innerText === "The accounts are not known: account does not answer."`)
+	p.until("the amount is not blamed", `!document.querySelector("form [aria-invalid]")`)
 }
 
 func TestWhatWouldPageSomebody(t *testing.T) {

@@ -152,6 +152,7 @@ func TestPolicyPage(t *testing.T) {
 			}
 			p.eval("for (const d of document.querySelectorAll('main details')) d.open = true", nil)
 			p.check("#/policy")
+			p.keep("#/policy", how)
 			checkInk(p, how.dark)
 
 			p.tabTo("Calls on the innermost")

@@ -75,7 +75,8 @@ export function span(ms) {
   return `${Math.round(m / 1440)} days`;
 }
 
-export function short(id) { return /^[0-9a-f]{8}-/.test(id || '') ? id.slice(0, 8) : id; }
+// short is the end of a UUID: ids that begin with their time, as all of ours do, begin alike.
+export function short(id) { return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id || '') ? '…' + id.slice(-8) : id; }
 
 // words makes a sentence of a name in capitals: INSUFFICIENT_FUNDS is Insufficient funds.
 export function words(name) {

@@ -93,6 +93,7 @@ export function runPanel(e) {
       if (going) attribute(progress, 'value', Math.min(e.takesSeconds, Math.max(0, (Date.now() - new Date(now.startedAt)) / 1000)));
       const key = [state, other?.exercise, session.signedIn, now?.startedAt, now?.dropped].join();
       if (key !== drawn) {
+        if (drawn) put(problem); // what was refused then says nothing of what is now
         drawn = key;
         put(mark, now ? runMark(state) : null);
         put(note, noteOf(state, other));

@@ -87,8 +87,10 @@ function figuresStrip() {
       toggle(figures.parked.element, 'warn', parked > 0);
       const ages = services().map((name) => metric(name, 'outbox_oldest_age_seconds') || 0);
       const oldest = Math.max(...ages);
+      const silent = services().filter((name) => stale('metrics:' + name)); // of their outboxes nothing is known, least that they are empty
       say(figures.outbox.value, oldest > 0 ? span(oldest * 1000) : '–');
-      say(figures.outbox.note, oldest > 0 ? services()[ages.indexOf(oldest)] : others().length ? 'all outboxes empty' : 'both outboxes empty');
+      say(figures.outbox.note, oldest > 0 ? services()[ages.indexOf(oldest)] : silent.length ? `not known of ${silent.join(', ')}`
+        : others().length ? 'all outboxes empty' : 'both outboxes empty');
       toggle(figures.outbox.element, 'warn', oldest > 30);
       const l = ledger();
       if (l) {
@@ -97,6 +99,7 @@ function figuresStrip() {
         say(figures.transit.note, moving.length === 0 ? 'nothing under way' : moving.map((c) => c.currency).join(', ') + (moving.length > 1 ? ' …' : ''));
       }
       toggle(figures.open.element, 'stale', stale('summary'));
+      toggle(figures.outbox.element, 'stale', silent.length > 0);
       toggle(figures.pace.element, 'stale', stale('summary'));
       toggle(figures.transit.element, 'stale', stale('ledger'));
       toggle(figures.work.element, 'stale', stale('queues'));
@@ -108,7 +111,7 @@ function figuresStrip() {
 // conservation is the sum that must be 0 at every moment, for each currency, written down as one adds up by hand.
 function conservation() {
   const list = h('div', { class: 'sums' });
-  const waiting = h('p', { class: 'muted' }, 'The account service has not told the books yet.');
+  const waiting = h('p', { class: 'muted' }, 'The books are not known: account has not answered yet.');
   const verdict = h('span', { class: 'verdict' });
   const element = card('Conservation of money', { name: 'conservation', end: verdict }, waiting, list);
   const rows = new Rows(list, (c) => c.currency, (c) => {

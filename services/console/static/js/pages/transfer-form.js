@@ -1,7 +1,7 @@
 // The form for a new transfer. It sends an Idempotency-Key, so that sending it twice moves the money once.
 
 import { attribute, h, put, say } from '../dom.js';
-import { known, list } from '../live.js';
+import { known, list, topic } from '../live.js';
 import { exchange, uuid } from '../api.js';
 import { byOwner, minor, money } from '../format.js';
 import { card, field, problemText } from '../widgets.js';
@@ -28,12 +28,13 @@ export function transferForm(done) {
   const element = card('New transfer', {}, form);
 
   const source = () => list('accounts').find((a) => a.id === from.value);
+  const unknown = () => list('accounts').length === 0 && topic('accounts').source?.ok === false ? 'The accounts are not known: account does not answer.' : '';
   const showExact = () => {
     const a = source();
     const exactly = a && minor(sum.value, a.currency);
-    say(exact, !a ? '' : sum.value.trim() === '' ? `In ${a.currency}; ${money(a.balanceMinor, a.currency)} are there.`
+    say(exact, !a ? unknown() : sum.value.trim() === '' ? `In ${a.currency}; ${money(a.balanceMinor, a.currency)} are there.`
       : exactly ? `${exactly} minor units of ${a.currency}` : `Write an amount such as 25 or 25.00, above 0.`);
-    attribute(sum, 'aria-invalid', sum.value.trim() !== '' && !exactly ? 'true' : null);
+    attribute(sum, 'aria-invalid', a && sum.value.trim() !== '' && !exactly ? 'true' : null);
   };
   for (const control of [from, sum]) control.addEventListener('input', showExact);
 
@@ -44,7 +45,7 @@ export function transferForm(done) {
     const a = source();
     const exactly = a && minor(sum.value, a.currency);
     if (!exactly) {
-      put(problem, a ? 'The amount must be a number such as 25 or 25.00, above 0, with at most the digits that the currency has.' : 'Choose the account that pays.');
+      put(problem, a ? 'The amount must be a number such as 25 or 25.00, above 0, with at most the digits that the currency has.' : unknown() || (known('accounts') ? 'Choose the account that pays.' : 'The accounts are not known yet.'));
       (a ? sum : from).focus();
       return;
     }
@@ -76,6 +77,7 @@ export function transferForm(done) {
     element,
     update() {
       const all = list('accounts');
+      if (all.length === 0) showExact();
       const now = all.map((a) => [a.id, a.owner, a.status, a.currency].join()).join('\n');
       if (!known('accounts') || now === shown) return;
       shown = now;

@@ -76,7 +76,8 @@ function step(e) {
       say(text, sentence(now));
       say(who, now.service);
       say(more, detail(now));
-      const key = now.at + now.since;
+      // With the message: while the transfer is under way, another event of the same moment can come into this place.
+      const key = [now.at, now.since, now.messageId].join();
       if (key !== shown) {
         shown = key;
         put(when, time(now.at, true), now.first ? null : h('span', { class: 'life-since' }, '+' + span(now.since)));
@@ -117,6 +118,10 @@ function posted(e) {
 }
 
 function detail(e) {
+  if (e.kind === 'ACCEPTED' && e.transfer) {
+    const t = e.transfer;
+    return `${money(t.amountMinor, t.currency)} ${t.currency} from ${owner(t.sourceAccountId, e.again)} to ${owner(t.destinationAccountId, e.again)}`;
+  }
   const said = e.kind === 'FACT' ? (factsInWords[e.detail] ? '' : e.detail) : e.detail;
   return [e.kind === 'FACT' ? '' : e.reason ? words(e.reason) : '', said, e.queue && e.kind !== 'HANDLED' ? e.queue : ''].filter(Boolean).join(' · ');
 }

@@ -52,7 +52,7 @@ register({
         rows.show(items.map((t) => ({ ...t, selected: t.id === selected, again: page.update })));
         table.hidden = items.length === 0;
         put(nothing, known(listTopic()) && items.length === 0 ? empty(filter ? `No transfer is ${words(filter).toLowerCase()}.` : 'No money has moved yet.', filter ? '' : 'Make a transfer, and see it go through both services.') : null);
-        say(more, part(listTopic(), 'next') ? `The newest ${items.length}. bin/bank transfer list shows all.` : '');
+        say(more, part(listTopic(), 'next') ? `The newest ${items.length}. bin/bank transfer list --limit 0 shows all.` : '');
         toggle(box, 'stale', stale(listTopic()));
         panel?.update?.();
       },
