@@ -156,8 +156,8 @@ func ExampleNewMessage() {
 	// outgoing message "Shop.Order.Placed": its data is not a JSON object
 }
 
-// A message that the broker has refused for itself too often is set aside, so that it does not hold up others. Somebody looks at it, mends
-// what was wrong at the broker, and lets it be sent again.
+// A message that the broker refuses whatever else it takes, here because of its size, is set aside after some attempts. Somebody looks at it, raises
+// the broker's limit, and lets it be sent again.
 func ExampleRetrySetAside() {
 	t, end := testenv.Example()
 	defer end()
@@ -170,7 +170,7 @@ func ExampleRetrySetAside() {
 	defer pool.Close()
 	if _, err := pool.Exec(ctx, outbox.Schema+`
 		insert into outbox (message_id, type, routing_key, body, correlation_id, mandatory, occurred_at, attempts, last_error, set_aside_at)
-		values ('order-4', 'Shop.Order.Placed', 'shop.order.placed', '{}', '4', true, now(), 10, 'no queue takes it', now())`); err != nil {
+		values ('order-4', 'Shop.Order.Placed', 'shop.order.placed', '{}', '4', true, now(), 5, 'message size 2048 is larger than configured max size 1024', now())`); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -186,7 +186,7 @@ func ExampleRetrySetAside() {
 	}
 	fmt.Println(all, err)
 	// Output:
-	// order-4 after 10 attempts: no queue takes it
+	// order-4 after 5 attempts: message size 2048 is larger than configured max size 1024
 	// <nil>
 	// 1 <nil>
 	// order-4 0 false
