@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"fmt"
+	"time"
 
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/retry"
@@ -64,4 +65,38 @@ func ExampleParseID() {
 	// 01a22ed9-e04c-77a9-b25e-2054cea07fc7 true
 	// 00000000-0000-0000-0000-000000000000 false
 	// 00000000-0000-0000-0000-000000000000 false
+}
+
+// Every consumer has a place of its own for what it gives up, or for what waits, and the name says whose.
+func ExampleErrorQueue() {
+	fmt.Println(contract.ErrorQueue(contract.CreditRequestedQueue))
+	fmt.Println(contract.RetryTierQueue(72 * time.Second))
+	// Output:
+	// account.credit-requested_error
+	// transfer.account-events.retry.1m12s
+}
+
+// A publisher says for each message whether the broker must find a queue for it. These may be lost when nobody listens.
+func ExampleMustHaveReader() {
+	for _, messageType := range contract.MessageTypes() {
+		if !contract.MustHaveReader(messageType) {
+			fmt.Println(messageType)
+		}
+	}
+	// Output:
+	// Transfers.Transfer.Completed
+	// Transfers.Transfer.Rejected
+	// Transfers.Transfer.Refunded
+}
+
+// The form is checked, and not whether there is such a currency: that is for the accounts to say.
+func ExampleValidCurrency() {
+	for _, code := range []string{"EUR", "eur", "EURO", "XYZ"} {
+		fmt.Println(code, contract.ValidCurrency(code))
+	}
+	// Output:
+	// EUR true
+	// eur false
+	// EURO false
+	// XYZ true
 }

@@ -41,3 +41,32 @@ func ExampleParsePoint() {
 	// after-commit true
 	// [handler before-commit after-commit before-ack after-ack after-publish]
 }
+
+// Actions are read in the same way. Who writes something else is told what there is.
+func ExampleParseAction() {
+	for _, text := range []string{" Delay", "explode"} {
+		if action, ok := fault.ParseAction(text); ok {
+			fmt.Println(action)
+		} else {
+			fmt.Printf("%q is none of %v\n", text, fault.AllActions())
+		}
+	}
+	// Output:
+	// delay
+	// "explode" is none of [error delay panic exit]
+}
+
+// So is the class of the error with which a point is to fail.
+func ExampleParseClass() {
+	for _, text := range []string{"rate limited", "not-found", "fatal"} {
+		if class, ok := fault.ParseClass(text); ok {
+			fmt.Println(class)
+		} else {
+			fmt.Printf("%q is none of %v\n", text, fault.AllClasses())
+		}
+	}
+	// Output:
+	// RATE_LIMITED
+	// NOT_FOUND
+	// "fatal" is none of [VALIDATION INVARIANT NOT_FOUND CONFLICT TIMEOUT RATE_LIMITED UNKNOWN CANCELLED]
+}

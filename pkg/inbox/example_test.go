@@ -2,10 +2,13 @@ package inbox_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"example.com/banking/internal/testenv"
 	"example.com/banking/pkg/inbox"
+	"example.com/banking/pkg/janitor"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/outbox"
 	"example.com/banking/pkg/retry"
@@ -98,4 +101,64 @@ type nobody struct{}
 
 func (nobody) Publish(context.Context, []messaging.Publishing) ([]messaging.Outcome, error) {
 	return nil, nil
+}
+
+// museum is a database in which two consumers have handled a message, one of them long ago.
+func museum() (ctx context.Context, pool *pgxpool.Pool, end func()) {
+	t, drop := testenv.Example()
+	pool, err := pgxpool.New(t.Context(), testenv.New(t).Database(t, "museum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), inbox.Schema+`insert into inbox values
+		('museum.visits', 'm-1', sha256('{}'), now() - interval '40 days'), ('museum.tickets', 'm-1', sha256('{}'), now())`); err != nil {
+		t.Fatal(err)
+	}
+	return t.Context(), pool, func() { pool.Close(); drop() }
+}
+
+// Whether a message has taken effect is known for each consumer by itself.
+func ExampleReceived() {
+	ctx, pool, end := museum()
+	defer end()
+	keys := []inbox.Key{{Consumer: "museum.tickets", MessageID: "m-1"}, {Consumer: "museum.tickets", MessageID: "m-2"}}
+	received, err := inbox.Received(ctx, pool, keys)
+	for _, key := range keys {
+		_, handled := received[key]
+		fmt.Println(key.MessageID, handled)
+	}
+	fmt.Println(err)
+	// Output:
+	// m-1 true
+	// m-2 false
+	// <nil>
+}
+
+// The inbox remembers for as long as a message may come again. In a service it is Run that sweeps, again and again.
+func ExampleNewJanitor() {
+	ctx, pool, end := museum()
+	defer end()
+	old := inbox.NewJanitor(janitor.Config{Pool: pool, Retention: 30 * 24 * time.Hour})
+	fmt.Println(old.Sweep(ctx))
+	fmt.Println(old.Sweep(ctx))
+	// Output:
+	// 1 <nil>
+	// 0 <nil>
+}
+
+// A consumer notes the starts of a message that has been handed out before (ConsumerConfig.Starts). Here the process dies of it twice, which
+// nothing but the notes remembers; then the message comes to an end, and the next start is counted anew.
+func ExampleNewStarts() {
+	ctx, pool, end := museum()
+	defer end()
+	starts, key := inbox.NewStarts(pool), sha256.Sum256([]byte(`{"messageId":"m-7"}`))
+	fmt.Println(starts.Begin(ctx, "museum.visits", key, 1)) // the broker says that it is a redelivery: there was one start before
+	fmt.Println(starts.Begin(ctx, "museum.visits", key, 1))
+	fmt.Println(starts.End(ctx, "museum.visits", key))
+	fmt.Println(starts.Begin(ctx, "museum.visits", key, 1))
+	// Output:
+	// 2 <nil>
+	// 3 <nil>
+	// <nil>
+	// 2 <nil>
 }

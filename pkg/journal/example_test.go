@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/banking/internal/testenv"
+	"example.com/banking/pkg/janitor"
 	"example.com/banking/pkg/journal"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/retry"
@@ -52,4 +53,28 @@ func ExampleJournal() {
 	// stopped: <nil>
 	// attempt 1 of m-1: TIMEOUT, RETRY, next after 1s: the warehouse does not answer
 	// <nil>
+}
+
+// A service gives its janitors one retention. The journal is for what happened lately, and keeps nothing for longer than MostRetention.
+func ExampleNewJanitor() {
+	t, end := testenv.Example()
+	defer end()
+	pool, err := pgxpool.New(t.Context(), testenv.New(t).Database(t, "shop"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer pool.Close()
+	_, err = pool.Exec(t.Context(), journal.Schema+`
+		insert into attempts
+		select gen_random_uuid(), 'm-' || n, 'shop.orders', now() - n * interval '1 day' + interval '1 hour', 'Shop.Order.Placed', 1, 'TIMEOUT', 'RETRY', '', 1000, ''
+		from generate_series(1, 10) n`)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	old := journal.NewJanitor(janitor.Config{Pool: pool, Retention: 30 * 24 * time.Hour})
+	fmt.Println(old.Sweep(t.Context()))
+	// Output:
+	// 3 <nil>
 }

@@ -11,6 +11,7 @@ import (
 	"example.com/banking/internal/testenv"
 	"example.com/banking/pkg/messaging"
 	"example.com/banking/pkg/retry"
+	"github.com/prometheus/client_golang/prometheus"
 	amqp "github.com/rabbitmq/amqp091-go"
 	"golang.org/x/sync/errgroup"
 )
@@ -211,4 +212,40 @@ func ExampleClassify() {
 	// "TIMEOUT" true
 	// "TIMEOUT" true
 	// "" false
+}
+
+// A process has one set of metrics for all its sessions. How a consumer retries can be seen there from the moment it is made.
+func ExampleNewMetrics() {
+	metrics := messaging.NewMetrics()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics)
+	session := messaging.NewSession(messaging.SessionConfig{URLs: []string{"amqp://localhost"}, Name: "shop", Metrics: metrics})
+	_, err := session.NewConsumer(messaging.ConsumerConfig{
+		Queue: "shop.orders", Road: messaging.InProcess("shop.orders_error"),
+		Policy: retry.Policy{MaxAttempts: 3, Delays: []time.Duration{time.Second, 5 * time.Second}, Classify: true},
+		Handler: func(_ context.Context, batch []*messaging.Message) ([]error, error) {
+			return make([]error, len(batch)), nil
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	families, err := registry.Gather()
+	for _, family := range families {
+		if family.GetName() != "messaging_retry_policy_info" {
+			continue
+		}
+		for _, label := range family.GetMetric()[0].GetLabel() {
+			fmt.Println(label.GetName(), label.GetValue())
+		}
+	}
+	fmt.Println(err)
+	// Output:
+	// attempts 3
+	// classify on
+	// queue shop.orders
+	// road in-process
+	// waits 1s,5s
+	// <nil>
 }

@@ -155,3 +155,40 @@ func ExampleNewMessage() {
 	// shop.order.placed {"messageId":"m-1","type":"Shop.Order.Placed","occurredAt":"2026-11-30T10:15:00.000Z","data":{"orderId":"7"}} <nil>
 	// outgoing message "Shop.Order.Placed": its data is not a JSON object
 }
+
+// A message that the broker refuses whatever else it takes, here because of its size, is set aside after some attempts. Somebody looks at it, raises
+// the broker's limit, and lets it be sent again.
+func ExampleRetrySetAside() {
+	t, end := testenv.Example()
+	defer end()
+	ctx := t.Context()
+	pool, err := pgxpool.New(ctx, testenv.New(t).Database(t, "shop"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer pool.Close()
+	if _, err := pool.Exec(ctx, outbox.Schema+`
+		insert into outbox (message_id, type, routing_key, body, correlation_id, mandatory, occurred_at, attempts, last_error, set_aside_at)
+		values ('order-4', 'Shop.Order.Placed', 'shop.order.placed', '{}', '4', true, now(), 5, 'message size 2048 is larger than configured max size 1024', now())`); err != nil {
+		fmt.Println(err)
+		return
+	}
+	aside, err := outbox.ListSetAside(ctx, pool, 10)
+	for _, m := range aside {
+		fmt.Printf("%s after %d attempts: %s\n", m.MessageID, m.Attempts, m.Error)
+	}
+	fmt.Println(err)
+	fmt.Println(outbox.RetrySetAside(ctx, pool, "order-4"))
+	waiting, all, err := outbox.ListWaiting(ctx, pool, "4") // what is still to be sent about order 4
+	for _, m := range waiting {
+		fmt.Println(m.MessageID, m.Attempts, m.SetAside)
+	}
+	fmt.Println(all, err)
+	// Output:
+	// order-4 after 5 attempts: message size 2048 is larger than configured max size 1024
+	// <nil>
+	// 1 <nil>
+	// order-4 0 false
+	// true <nil>
+}

@@ -27,36 +27,35 @@ func jars() (pool *pgxpool.Pool, end func()) {
 
 var errTooFew = errors.New("there are too few coins")
 
-// move takes two round trips: one that begins, locks and reads, and after the decision, which is made in memory, one that writes and commits.
-func move(ctx context.Context, pool *pgxpool.Pool, from, to string, coins int) error {
-	has := map[string]int{}
-	tx, err := pipeline.Begin(ctx, pool, func(b *pgx.Batch) {
-		b.Queue(`select name, coins from jars where name = any($1) order by name for update`, []string{from, to}).Query(func(rows pgx.Rows) error {
-			var name string
-			var n int
-			_, err := pgx.ForEachRow(rows, []any{&name, &n}, func() error { has[name] = n; return nil })
-			return err
-		})
-	})
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() // does nothing after a commit
-	if has[from] < coins {
-		return errTooFew
-	}
-	return tx.Commit(ctx, func(b *pgx.Batch) {
-		b.Queue(`update jars set coins = coins - $2 where name = $1`, from, coins)
-		b.Queue(`update jars set coins = coins + $2 where name = $1`, to, coins)
-	})
-}
-
-// A transaction in which something is decided: what is read locks, so nobody else decides on the same coins meanwhile.
+// A transaction in which something is decided takes two round trips: one that begins, locks and reads, and after the decision, which is made in
+// memory, one that writes and commits. What is read is locked, so nobody else decides on the same coins meanwhile.
 func ExampleBegin() {
 	pool, end := jars()
 	defer end()
-	fmt.Println(move(context.Background(), pool, "kitchen", "hall", 3))
-	fmt.Println(move(context.Background(), pool, "kitchen", "hall", 3))
+	move := func(ctx context.Context, from, to string, coins int) error {
+		has := map[string]int{}
+		tx, err := pipeline.Begin(ctx, pool, func(b *pgx.Batch) {
+			b.Queue(`select name, coins from jars where name = any($1) order by name for update`, []string{from, to}).Query(func(rows pgx.Rows) error {
+				var name string
+				var n int
+				_, err := pgx.ForEachRow(rows, []any{&name, &n}, func() error { has[name] = n; return nil })
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback() // does nothing after a commit
+		if has[from] < coins {
+			return errTooFew
+		}
+		return tx.Commit(ctx, func(b *pgx.Batch) {
+			b.Queue(`update jars set coins = coins - $2 where name = $1`, from, coins)
+			b.Queue(`update jars set coins = coins + $2 where name = $1`, to, coins)
+		})
+	}
+	fmt.Println(move(context.Background(), "kitchen", "hall", 3))
+	fmt.Println(move(context.Background(), "kitchen", "hall", 3))
 	// Output:
 	// <nil>
 	// there are too few coins

@@ -16,6 +16,7 @@ import (
 	"example.com/banking/pkg/quarantine"
 	"example.com/banking/pkg/retry"
 	"example.com/banking/pkg/service"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -106,5 +107,40 @@ func ExampleQuarantine_Register() {
 	// [acked] <nil>
 	// [{MessageID:m-1 Reason:MAX_ATTEMPTS OriginQueue:shop.orders Attempts:3}]
 	// {DryRun:true Matched:1 Items:[{MessageID:m-1 Forecast:RUN}]}
+	// <nil>
+}
+
+// The audit is asked by transfer. A message that names none is found by its id, which follows from the transfer.
+func ExampleHistory() {
+	t, end := testenv.Example()
+	defer end()
+	pool, err := pgxpool.New(t.Context(), testenv.New(t).Database(t, "shop"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer pool.Close()
+	transfer := uuid.MustParse("01890000-0000-7000-8000-000000000001")
+	if _, err := pool.Exec(t.Context(), quarantine.Schema); err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = pool.Exec(t.Context(), `
+		insert into quarantine_audit (run, action, outcome, queue, key, message_id, type, operator, because, target, transfer_id) values
+		(gen_random_uuid(), 'REPLAY', 'DONE', 'shop.orders_error', 'm-1', 'm-1', 'Shop.Order.Placed', 'ada', '', 'shop.orders', $1),
+		(gen_random_uuid(), 'REPLAY', 'DONE', 'shop.orders_error', 'm-2', 'm-2', '', 'grace', '', 'shop.orders', null),
+		(gen_random_uuid(), 'REPLAY', 'DONE', 'shop.orders_error', 'm-3', 'm-3', '', 'grace', '', 'shop.orders', null)`, transfer)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	entries, err := quarantine.History(t.Context(), pool, transfer, []string{"m-1", "m-2"})
+	for _, e := range entries {
+		fmt.Println(e.MessageID, e.Action, e.Outcome, "by", e.Operator)
+	}
+	fmt.Println(err)
+	// Output:
+	// m-1 REPLAY DONE by ada
+	// m-2 REPLAY DONE by grace
 	// <nil>
 }

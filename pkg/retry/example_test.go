@@ -166,3 +166,48 @@ func ExampleAmplification() {
 	fmt.Println(retry.Amplification(3, 3, 3))
 	// Output: 27
 }
+
+// Whoever is nearest to a failure gives it its class; a caller that knows less cannot take it away, nor make a failure of what is none.
+func ExampleWrap() {
+	nearest := retry.Errorf(retry.NotFound, "no transfer 7")
+	fmt.Println(retry.ClassOf(retry.Wrap(retry.Unknown, fmt.Errorf("refund: %w", nearest))))
+	fmt.Println(retry.ClassOf(retry.Wrap(retry.Conflict, errors.New("somebody was faster"))))
+	fmt.Println(retry.Wrap(retry.Conflict, nil))
+	// Output:
+	// NOT_FOUND
+	// CONFLICT
+	// <nil>
+}
+
+// A breaker asks whether a failure may be about something that all messages need.
+func ExampleClasses() {
+	for _, class := range retry.Classes() {
+		if class.CountsForBreaker() {
+			fmt.Println(class)
+		}
+	}
+	// Output:
+	// TIMEOUT
+	// RATE_LIMITED
+	// UNKNOWN
+}
+
+// The rules are data and can be asked: which reasons for a quarantine are not theirs? Those that a consumer finds out by itself (a message
+// that ends its process), and what the broker does with messages.
+func ExampleRules() {
+	decided := map[string]bool{}
+	for _, rule := range retry.Rules() {
+		decided[rule.Reason] = true
+	}
+	for _, reason := range retry.Reasons() {
+		if !decided[reason] {
+			fmt.Println(reason)
+		}
+	}
+	// Output:
+	// CRASH_LOOP
+	// EXPIRED
+	// OVERFLOW
+	// DELIVERY_LIMIT
+	// REJECTED
+}

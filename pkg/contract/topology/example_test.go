@@ -31,3 +31,39 @@ func ExampleSpread() {
 	// Output:
 	// [24s 30s 36s]
 }
+
+// Each queue of requests has an error queue beside it. Only what the broker itself takes out of a queue dies into the exchange.
+func ExampleAccount() {
+	for _, q := range topology.Account(messaging.Quorum).Queues {
+		fmt.Printf("%s → %v\n", q.Name, q.Args["x-dead-letter-exchange"])
+	}
+	// Output:
+	// banking.dead-letters → <nil>
+	// account.transfer-requested → banking.dlx
+	// account.transfer-requested_error → <nil>
+	// account.credit-requested → banking.dlx
+	// account.credit-requested_error → <nil>
+	// account.refund-requested → banking.dlx
+	// account.refund-requested_error → <nil>
+}
+
+// A consumer on the tiered road is given the tiers of the queues that are declared: both are made from the same delays and jitter.
+func ExampleTransferTiered() {
+	delays, jitter := []time.Duration{5 * time.Second, time.Minute}, 0.2
+	declared := map[string]bool{}
+	for _, q := range topology.TransferTiered(messaging.Quorum, 5*time.Second, delays, jitter).Queues {
+		declared[q.Name] = true
+	}
+	for _, tier := range topology.RetryTiers(delays, jitter) {
+		for _, queue := range tier.Queues {
+			fmt.Println(tier.Delay, queue, declared[queue])
+		}
+	}
+	// Output:
+	// 5s transfer.account-events.retry.4s true
+	// 5s transfer.account-events.retry.5s true
+	// 5s transfer.account-events.retry.6s true
+	// 1m0s transfer.account-events.retry.48s true
+	// 1m0s transfer.account-events.retry.1m true
+	// 1m0s transfer.account-events.retry.1m12s true
+}
