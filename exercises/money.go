@@ -114,6 +114,18 @@ func (t transfer) facts() (facts []string) {
 
 func (t transfer) has(fact string) bool { return slices.Contains(t.facts(), fact) }
 
+// openTransfers is how many have not ended, anybody's.
+func (r *run) openTransfers(ctx context.Context) (open int, err error) {
+	var byStatus map[string]int
+	err = r.transfer.call(ctx, http.MethodGet, "/transfers/summary", nil, &byStatus)
+	for status, n := range byStatus {
+		if !(transfer{Status: status}).ended() {
+			open += n
+		}
+	}
+	return open, err
+}
+
 // ask asks for a transfer once.
 func (r *run) ask(ctx context.Context, key string, from, to customer) (id string, err error) {
 	var accepted transfer
