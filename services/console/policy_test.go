@@ -129,7 +129,9 @@ func TestPolicyKeepsOnlySomePlots(t *testing.T) {
 // the plot before it stays.
 func TestPolicyPage(t *testing.T) {
 	t.Parallel()
-	for name, how := range map[string]look{"wide and light": wide, "narrow and dark": {400, 800, true, true}} {
+	for name, how := range map[string]look{
+		"wide and light": wide, "wide and dark": {1280, 900, true, false}, "narrow and light": {400, 800, false, true}, "narrow and dark": {400, 800, true, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := startLifelike(t)

@@ -129,7 +129,7 @@ func TestNothingIsPolledWhileNobodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{parts: []Part{{"a", value("1")}}, every: time.Second}
 		h := hubOf(t, Config{Grace: 3 * time.Second}, map[string]*source{"x": s})
-		time.Sleep(time.Hour) // in the time of synctest, which does not wait
+		time.Sleep(time.Hour) // all of these in the time of synctest, which does not wait
 		if n := s.polled.Load(); n != 0 {
 			t.Errorf("polled %d times before anybody has looked", n)
 		}
@@ -144,7 +144,7 @@ func TestNothingIsPolledWhileNobodyLooks(t *testing.T) {
 		if gone < 110 || gone > 130 {
 			t.Errorf("polled %d times in two minutes, want once a second", gone)
 		}
-		time.Sleep(time.Hour) // in the time of synctest, which does not wait
+		time.Sleep(time.Hour) // all of these in the time of synctest, which does not wait
 		if n := s.polled.Load(); n != gone {
 			t.Errorf("polled %d more times after the last page had gone", n-gone)
 		}
