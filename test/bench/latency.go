@@ -12,7 +12,8 @@ import (
 var latency = scenario{
 	name: "latency",
 	about: "From the moment a transfer was due to the news at the broker that it has ended, at fixed rates for 20 s each. The load is open: a transfer whose turn it was " +
-		"while the system stood still has waited for all of that time (corrected for coordinated omission).",
+		"while the system stood still has waited for all of that time (corrected for coordinated omission). How busy the machine was says how much of a " +
+		"latency is waiting for a core: the client, and whoever else uses the machine, are in that share.",
 	run: func(ctx context.Context, b *bench) (found result, err error) {
 		err = b.withSystem(ctx, func(s *system) error {
 			accounts, err := s.open(ctx, customers, 1_000_000_00)
@@ -41,15 +42,28 @@ var latency = scenario{
 				return err
 			}
 			for _, rate := range []float64{100, 500} {
+				before, err := measure()
+				if err != nil {
+					return err
+				}
+				began := time.Now()
 				r, err := at(rate, 20*time.Second)
 				if err != nil {
 					return fmt.Errorf("at %v per second: %w", rate, err)
 				}
+				after, err := measure()
+				if err != nil {
+					return err
+				}
+				used, machineTime := after.since(before), time.Since(began).Seconds()*cores
 				label := latencyLabel(rate)
 				found.add(label+"p50", inMilliseconds(r.End.P50), "ms")
 				found.add(label+"p99", inMilliseconds(r.End.P99), "ms")
 				found.add(label+"p99.9", inMilliseconds(r.End.P999), "ms")
 				found.add(label+"p99 of the answer 202", inMilliseconds(r.Answer.P99), "ms")
+				found.add(label+"CPU of all per transfer", ofBank(used.cpu)/float64(r.Accepted)*1000, "ms")
+				found.add(label+"share of the machine that was busy", used.machine/machineTime*100, "%")
+				found.add(label+"share of the machine that others used", used.others()/machineTime*100, "%")
 			}
 			return nil
 		})

@@ -130,7 +130,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	report := newReport(time.Now(), b.options)
 	failed := b.measure(ctx, chosen, report)
-	report.versions = b.versions
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -143,21 +142,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if _, err := io.WriteString(stdout, text); err != nil {
 		return err
 	}
-	if b.Out != "" {
-		failed = errors.Join(failed, report.save(b.Out))
-	}
 	return failed
 }
 
-// measure runs the scenarios, all of them once before any of them again, so that a busy minute of the machine does not hit one alone.
+// measure runs the scenarios, all of them once before any of them again, so that a busy minute of the machine does not hit one alone. After
+// each it saves what there is, for all of them take an hour and more.
 func (b *bench) measure(ctx context.Context, chosen []scenario, report *report) (failed error) {
 	for n := range b.Runs {
 		for _, s := range chosen {
+			_, _ = fmt.Fprintf(b.progress, "%s, run %d of %d\n", s.name, n+1, b.Runs)
+			found, err := s.run(ctx, b)
 			if ctx.Err() != nil {
 				return failed
 			}
-			_, _ = fmt.Fprintf(b.progress, "%s, run %d of %d\n", s.name, n+1, b.Runs)
-			found, err := s.run(ctx, b)
 			var lacks missing
 			switch {
 			case errors.As(err, &lacks):
@@ -170,6 +167,10 @@ func (b *bench) measure(ctx context.Context, chosen []scenario, report *report) 
 				failed = errors.Join(failed, err)
 			default:
 				report.add(s, found)
+			}
+			report.versions = b.versions
+			if b.Out != "" {
+				failed = errors.Join(failed, report.save(b.Out))
 			}
 		}
 	}

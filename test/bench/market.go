@@ -77,19 +77,9 @@ type burstResult struct {
 	others   float64            // share of the machine's CPU time that was used by none of the parts
 }
 
-// bankCPU is what all parts but the client have used, in seconds per transfer.
-func (r burstResult) bankCPU() (sum float64) {
-	for part, seconds := range r.cpu {
-		if part != partClient {
-			sum += seconds
-		}
-	}
-	return sum
-}
-
 func (m *market) pace(ctx context.Context, n int) (pace, error) {
 	r, err := m.burst(ctx, n)
-	return pace{rate: r.rate, cpu: r.bankCPU(), others: r.others}, err
+	return pace{rate: r.rate, cpu: ofBank(r.cpu), others: r.others}, err
 }
 
 // burst makes n transfers as fast as the system answers, and returns when the last has ended. None may be open before.

@@ -204,6 +204,7 @@ func comparePeers(lines []peerLine, found *result) error {
 		if l.system != ourPeer {
 			found.add("rate against "+l.system, ours.values["transfers_per_s"]/l.values["transfers_per_s"], "")
 			found.add("CPU against "+l.system, ours.cpu()/l.cpu(), "")
+			found.add("p50 against "+l.system, ours.values["p50_ms"]/l.values["p50_ms"], "")
 		}
 	}
 	return nil

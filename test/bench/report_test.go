@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -165,5 +167,36 @@ func TestOptions(t *testing.T) {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%q are accepted", args)
 		}
+	}
+}
+
+// All runs take an hour and more: what has been measured is there when a later scenario fails, or is stopped.
+func TestReportIsSavedAfterEachScenario(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	b := &bench{options: options{Runs: 1, Out: t.TempDir()}, progress: io.Discard}
+	saved := func() string {
+		text, err := os.ReadFile(filepath.Join(b.Out, "benchmarks.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	first := scenario{name: "first", run: func(context.Context, *bench) (found result, err error) {
+		found.add("speed", 42, "/s")
+		return found, nil
+	}}
+	second := scenario{name: "second", run: func(context.Context, *bench) (result, error) {
+		if text := saved(); !strings.Contains(text, "| speed | 42 /s |") {
+			t.Errorf("before the second scenario the report is\n%s", text)
+		}
+		stop()
+		return result{}, ctx.Err()
+	}}
+	if err := b.measure(ctx, []scenario{first, second, first}, newReport(time.Now(), b.options)); err != nil {
+		t.Fatal(err)
+	}
+	if text := saved(); !strings.Contains(text, "| speed | 42 /s | one run |") || strings.Contains(text, "second") {
+		t.Errorf("after the stop the report is\n%s", text)
 	}
 }

@@ -27,7 +27,7 @@ var sustained = scenario{
 			for _, part := range append(serviceNames, partPostgres, partBroker) {
 				found.add("CPU of "+part+" per transfer", r.cpu[part]*1000, "ms")
 			}
-			found.add("CPU of all per transfer", r.bankCPU()*1000, "ms")
+			found.add("CPU of all per transfer", ofBank(r.cpu)*1000, "ms")
 			found.add("CPU of the client per transfer", r.cpu[partClient]*1000, "ms")
 			found.add("share of the machine that others used", r.others*100, "%")
 			return nil

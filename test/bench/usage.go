@@ -77,6 +77,16 @@ func (u usage) others() float64 {
 	return max(rest, 0)
 }
 
+// ofBank sums up what all parts but the client have used.
+func ofBank(cpu map[string]float64) (sum float64) {
+	for part, seconds := range cpu {
+		if part != partClient {
+			sum += seconds
+		}
+	}
+	return sum
+}
+
 // partOf says which part of the bank a process belongs to, "" for none.
 func partOf(p process, all map[int]process) string {
 	if p.pid == os.Getpid() {
