@@ -69,7 +69,7 @@ type scenario struct {
 
 // scenarios in the order of the report.
 var scenarios = []scenario{
-	sustained, ceilings, latency, hot, failing, growth, slowDisk, memory, startUp, drain, outage, spread, console, peers,
+	sustained, ceilings, latency, rates, hot, failing, growth, slowDisk, memory, startUp, drain, outage, spread, console, peers,
 }
 
 // missing is the error of a scenario for which this machine lacks something. It is reported, and spoils nothing else.
