@@ -64,6 +64,7 @@ func (o options) check() error {
 type scenario struct {
 	name  string
 	about string
+	once  bool // it takes minutes and shows a behaviour, not a speed: one run of it is enough, whatever --runs says
 	run   func(ctx context.Context, b *bench) (result, error)
 }
 
@@ -150,6 +151,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 func (b *bench) measure(ctx context.Context, chosen []scenario, report *report) (failed error) {
 	for n := range b.Runs {
 		for _, s := range chosen {
+			if s.once && n > 0 {
+				continue
+			}
 			_, _ = fmt.Fprintf(b.progress, "%s, run %d of %d\n", s.name, n+1, b.Runs)
 			found, err := s.run(ctx, b)
 			if ctx.Err() != nil {

@@ -15,6 +15,7 @@ import (
 // outage takes the database away under a thousand waiting requests, with the breaker and without it.
 var outage = scenario{
 	name: "outage",
+	once: true,
 	about: "The database is away for a minute while 1,000 requests wait for account. With the breaker the consumers leave the queues at once, nothing is tried, no attempt " +
 		"is spent, and all flows again by itself. Without it they go on trying: attempts are spent on a database that is not there, and what waits for its next attempt comes later.",
 	run: func(ctx context.Context, b *bench) (found result, err error) {

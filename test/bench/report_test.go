@@ -200,3 +200,21 @@ func TestReportIsSavedAfterEachScenario(t *testing.T) {
 		t.Errorf("after the stop the report is\n%s", text)
 	}
 }
+
+func TestOnlyWhatShowsASpeedIsRepeated(t *testing.T) {
+	t.Parallel()
+	b := &bench{options: options{Runs: 3}, progress: io.Discard}
+	var order []string
+	named := func(name string, once bool) scenario {
+		return scenario{name: name, once: once, run: func(context.Context, *bench) (result, error) {
+			order = append(order, name)
+			return result{}, nil
+		}}
+	}
+	if err := b.measure(t.Context(), []scenario{named("speed", false), named("behaviour", true)}, newReport(time.Now(), b.options)); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(order, " "); got != "speed behaviour speed speed" {
+		t.Errorf("run were %s, want each speed three times, in turns, and the behaviour once", got)
+	}
+}

@@ -15,6 +15,7 @@ import (
 // spread lets a thousand messages fail together and looks when they come back.
 var spread = scenario{
 	name: "spread",
+	once: true,
 	about: "1,000 events fail at the same moment and wait 5 s at the broker (tiered profile). Without jitter they come back as they went, all at once; with " +
 		"RETRY_JITTER=0.2 each waits in one of three queues of 4, 5 and 6 s. Counted by what leaves the retry queues.",
 	run: func(ctx context.Context, b *bench) (found result, err error) {

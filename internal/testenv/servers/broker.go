@@ -133,8 +133,9 @@ func (s *Servers) brokerEnv(dir string) []string {
 		"RABBITMQ_ENABLED_PLUGINS_FILE=" + in("enabled_plugins"),
 		"RABBITMQ_MNESIA_BASE=" + in("data"),
 		"RABBITMQ_LOG_BASE=" + filepath.Join(s.cfg.Dir, "log"),
-		// Its schedulers do not spin while they wait for work: the services and the databases want these cores. As in the composition.
-		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {127,0,0,1}",
+		// The services and the databases want these cores: schedulers do not spin while they wait for work, and one that sleeps is not woken
+		// for what those that are awake can do soon. As in the composition.
+		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+sbwt none +sbwtdcpu none +sbwtdio none +swt very_high -kernel inet_dist_use_interface {127,0,0,1}",
 		// Makes the script replace itself by the Erlang machine instead of waiting for it in a shell: a signal to the
 		// child then reaches the broker itself.
 		"RUNNING_UNDER_SYSTEMD=true",
