@@ -24,10 +24,6 @@ const (
 	exitSignal        = 128 // plus the signal's number, as shells have it: a second signal ended it
 )
 
-// gcPercent lets the heap grow to four times of what lives in it between collections, instead of to twice. Ours is small, about
-// 5 MB, so that is some 15 MB more, and a third of what collecting costs under load. GOGC wins.
-const gcPercent = 300
-
 // Main is the whole main function of a service. It reads the configuration C from the environment, sets up logging and
 // tracing, calls run with a context that ends on SIGTERM or SIGINT (a second signal exits at once), and exits:
 //
@@ -73,9 +69,7 @@ func launch[C Configuration](name string, defaults Defaults, run func(context.Co
 	log := NewLogger(p.stderr, name, common.LogLevel, common.LogFormat)
 	ctx, release := untilSignal(log)
 	defer release()
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+	tuneMemory(ctx)
 
 	stopTracing, err := StartTracing(ctx, name, log)
 	if err != nil {

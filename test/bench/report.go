@@ -202,6 +202,6 @@ func (r *report) save(dir string) error {
 // preface tells readers of the saved report where it comes from, and how far to trust it.
 const preface = "Made by `make bench`, which is `go run ./test/bench`, with `--out docs/reference`; at the targets' full sizes by\n" +
 	"`make bench RUNS=3 BENCH='--grown 1000000 --grown-inbox 5000000 --out docs/reference' PEERS=folder`.\n\n" +
-	"Compare figures within one run only: machines differ, and so do moments. Where a target is a ratio, both sides were measured in one run,\n" +
-	"most of them in turns on one system. Every scenario has private servers with default durability and quorum queues, on the same cores as\n" +
-	"services and client, and ends with `bank verify`: one that does not hold has no figures.\n\n"
+	"Compare figures within one run only: machines differ, and so do moments (the scenario ceilings has a yardstick for that). Where a target is a\n" +
+	"ratio, both sides were measured in one run, most of them in turns on one system. Every scenario has private servers with default durability\n" +
+	"and quorum queues, on the same cores as services and client, and ends with `bank verify`: one that does not hold has no figures.\n\n"

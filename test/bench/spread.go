@@ -106,7 +106,16 @@ func (b *bench) measureSpread(ctx context.Context, jitter float64) (_ waves, err
 	if err != nil {
 		return nil, err
 	}
-	return w, s.verify(ctx, failingEvents) // the second attempt was their last
+	// The second attempt was their last. Where they are between two queues nobody counts them, so that a look in that moment would miss some.
+	parked, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := await(parked, 50*time.Millisecond, "the events to be parked", func() (bool, error) {
+		n, err := waiting(ch, contract.ParkingLot)
+		return n >= failingEvents, err
+	}); err != nil {
+		return nil, err
+	}
+	return w, s.verify(ctx, failingEvents)
 }
 
 // departures waits until all events are in the retry queues, and then counts how they leave.

@@ -1,0 +1,123 @@
+package service
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"testing"
+	"time"
+)
+
+// What the tests here change is the whole process's, so none of them is parallel, and each puts it back.
+func keepRuntimeSettings(t *testing.T) {
+	t.Helper()
+	percent := debug.SetGCPercent(100)
+	debug.SetGCPercent(percent)
+	limit := debug.SetMemoryLimit(-1)
+	t.Cleanup(func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	})
+}
+
+func settings() (percent int, limit int64) {
+	percent = debug.SetGCPercent(100)
+	debug.SetGCPercent(percent)
+	return percent, debug.SetMemoryLimit(-1)
+}
+
+func TestMemoryIsTunedUnlessSomebodyElseDoes(t *testing.T) {
+	for _, c := range []struct {
+		name, gogc, limit string
+		wantPercent       int
+		wantLimit         int64
+	}{
+		{"nobody else", "", "", gcPercent, memoryFloor},
+		{"a limit is set", "", "64MiB", gcPercent, 77 << 20},
+		{"the growth is set", "100", "", 123, 77 << 20},
+		{"both are set", "100", "64MiB", 123, 77 << 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			keepRuntimeSettings(t)
+			t.Setenv("GOGC", c.gogc)
+			t.Setenv("GOMEMLIMIT", c.limit)
+			debug.SetGCPercent(123) // as the Go runtime has read it from the environment
+			debug.SetMemoryLimit(77 << 20)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			tuneMemory(ctx)
+			if percent, limit := settings(); percent != c.wantPercent || limit != c.wantLimit {
+				t.Errorf("the heap may grow by %d %%, all to %d bytes; want %d %% and %d", percent, limit, c.wantPercent, c.wantLimit)
+			}
+		})
+	}
+}
+
+func TestServiceThatNeedsMoreMemoryGetsIt(t *testing.T) {
+	keepRuntimeSettings(t)
+	k := memoryKeeper{limit: memoryFloor}
+	for _, c := range []struct{ live, want int64 }{
+		{5 << 20, memoryFloor}, {memoryFloor/2 + 1, memoryFloor + 2}, {100 << 20, 200 << 20}, {1 << 20, memoryFloor},
+	} {
+		debug.SetMemoryLimit(1 << 40)
+		k.limit = 1 << 40
+		k.adapt(c.live)
+		if _, limit := settings(); limit != c.want {
+			t.Errorf("with %d bytes alive the limit is %d, want %d", c.live, limit, c.want)
+		}
+	}
+	others := memoryKeeper{}
+	debug.SetMemoryLimit(1 << 40)
+	others.adapt(100 << 20)
+	if _, limit := settings(); limit != 1<<40 {
+		t.Errorf("somebody else's limit became %d", limit)
+	}
+}
+
+// A burst leaves garbage that nothing collects when nothing happens any more.
+func TestRestingServiceGivesMemoryBack(t *testing.T) {
+	keepRuntimeSettings(t)
+	debug.SetGCPercent(-1) // nothing but the keeper collects
+	debug.SetMemoryLimit(1 << 40)
+	for _, c := range []struct {
+		name      string
+		restAfter time.Duration
+		want      bool
+	}{{"rests", 0, true}, {"worked a moment ago", time.Hour, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			runtime.GC()
+			burst := make([]byte, 64<<20)
+			for i := 0; i < len(burst); i += 4096 {
+				burst[i] = 1
+			}
+			runtime.KeepAlive(burst)
+			before := held()
+			ctx, stop := context.WithCancel(t.Context())
+			ticks, done := make(chan time.Time), make(chan struct{})
+			go func() {
+				defer close(done)
+				(&memoryKeeper{restAfter: c.restAfter}).run(ctx, ticks)
+			}()
+			ticks <- time.Time{}
+			stop()
+			<-done
+			if gave := before-held() >= 60<<20; gave != c.want {
+				t.Errorf("of %d bytes %d are held still; given back: %v, want %v", before, held(), gave, c.want)
+			}
+		})
+	}
+}
+
+// held is what the heap has from the operating system.
+func held() int64 {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
+	}
+	metrics.Read(samples)
+	sum := int64(0)
+	for _, s := range samples {
+		sum += int64(s.Value.Uint64())
+	}
+	return sum
+}
