@@ -74,23 +74,28 @@ func Run(ctx context.Context, c Config) (Report, error) {
 
 // Burst sends n transfers as fast as that many clients get answers, each over a connection of its own, and returns when the last has been
 // answered. It measures how much a system can take, and nothing about latencies: they depend on the number of clients. Of the
-// configuration it uses URL, Accounts, Currency, Hot and Amount.
+// configuration it uses URL (plain HTTP), Accounts, Currency, Hot, Amount and Timeout.
 func Burst(ctx context.Context, c Config, n, clients int) (Report, error) {
 	c.Rate, c.Duration, c.Running, c.Ended = 1, time.Second, clients, nil
 	if err := c.validate(); err != nil {
 		return Report{}, err
 	}
 	g := newGenerator(c)
-	defer g.client.CloseIdleConnections()
+	wanted, err := newWire(c.URL, g.Timeout)
+	if err != nil {
+		return Report{}, err
+	}
 	began := time.Now()
 	var left atomic.Int64
 	left.Store(int64(n))
 	var running sync.WaitGroup
 	for range clients {
+		w := *wanted
 		running.Go(func() {
+			defer w.close()
 			for ctx.Err() == nil && left.Add(-1) >= 0 {
 				g.books.sent()
-				g.ask(time.Now())
+				g.ask(time.Now(), w.post)
 			}
 		})
 	}
@@ -147,7 +152,7 @@ func (g *generator) run(ctx context.Context) Report {
 		g.books.sent()
 		requests.Go(func() {
 			defer func() { <-g.slots }()
-			g.ask(due)
+			g.ask(due, g.post)
 		})
 	}
 	sending := time.Since(began)
@@ -253,7 +258,7 @@ func (g *generator) askFor(ctx context.Context, ids []string) {
 
 // status asks for the status of a transfer; "" when there is no answer, which the next time may bring.
 func (g *generator) status(ctx context.Context, id string) string {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(g.URL, "/")+"/transfers/"+id, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, g.endpoint()+"/"+id, nil)
 	if err != nil {
 		return ""
 	}
@@ -287,32 +292,46 @@ func (g *generator) report(over <-chan struct{}) {
 }
 
 // ask makes one request. It has no idempotency key and is not repeated: what fails is counted.
-func (g *generator) ask(due time.Time) {
+func (g *generator) ask(due time.Time, post func(body []byte) (answer, error)) {
 	from, to := g.pair()
 	body := fmt.Appendf(nil, `{"sourceAccountId":%q,"destinationAccountId":%q,"amountMinor":%d,"currency":%q}`,
 		from, to, 1+rand.Int64N(g.Amount), g.Currency)
-	response, err := g.client.Post(strings.TrimSuffix(g.URL, "/")+"/transfers", "application/json", bytes.NewReader(body))
-	if err != nil {
-		g.books.failed(err)
-		return
-	}
-	answer, err := io.ReadAll(response.Body)
-	_ = response.Body.Close()
+	a, err := post(body)
 	switch {
 	case err != nil:
 		g.books.failed(err)
-	case response.StatusCode != http.StatusAccepted:
-		g.books.failed(fmt.Errorf("the transfer service answered %s: %.500s", response.Status, answer))
+	case a.status != http.StatusAccepted:
+		g.books.failed(fmt.Errorf("the transfer service answered %d %s: %.500s", a.status, http.StatusText(a.status), a.body))
 	default:
 		var accepted struct {
 			ID string `json:"id"`
 		}
-		if err := json.Unmarshal(answer, &accepted); err != nil || accepted.ID == "" {
-			g.books.failed(fmt.Errorf("the transfer service answered 202 without an id: %.500s", answer))
+		if err := json.Unmarshal(a.body, &accepted); err != nil || accepted.ID == "" {
+			g.books.failed(fmt.Errorf("the transfer service answered 202 without an id: %.500s", a.body))
 			return
 		}
 		g.books.accepted(accepted.ID, due, time.Now())
 	}
+}
+
+func (g *generator) endpoint() string { return strings.TrimSuffix(g.URL, "/") + "/transfers" }
+
+// answer is what came back for a request.
+type answer struct {
+	status int
+	body   []byte
+}
+
+// post sends a request over any of the client's connections.
+func (g *generator) post(body []byte) (a answer, err error) {
+	response, err := g.client.Post(g.endpoint(), "application/json", bytes.NewReader(body))
+	if err != nil {
+		return a, err
+	}
+	defer response.Body.Close()
+	a.status = response.StatusCode
+	a.body, err = io.ReadAll(response.Body)
+	return a, err
 }
 
 func (g *generator) pair() (from, to string) {
