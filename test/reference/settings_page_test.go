@@ -20,7 +20,8 @@ const settingsIntroduction = `<!-- Written by "go generate ./test/reference". Ch
 The environment of the services, read from the structs that read it; ` + "`--help`" + ` of each prints the same. Every wrong value is reported at once, in one message,
 with exit code 2. An empty value counts as unset. Values marked *secret* are in no message and no log.
 
-Spans are exported when ` + "`OTEL_EXPORTER_OTLP_ENDPOINT`" + ` is set; the other standard ` + "`OTEL_`" + ` variables apply. ` + "`GOGC`" + ` and the other variables of the Go runtime, too.
+Spans are exported when ` + "`OTEL_EXPORTER_OTLP_ENDPOINT`" + ` is set; the other standard ` + "`OTEL_`" + ` variables apply. ` + "`GOGC`" + ` and the other variables of the Go runtime, too; without
+` + "`GOMEMLIMIT`" + ` a service limits itself to 36 MiB beside its program, or twice what lives in it.
 `
 
 // setting is one variable.
