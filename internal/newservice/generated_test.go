@@ -1,6 +1,7 @@
 package newservice_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -56,17 +57,18 @@ func raced(t *testing.T) []string {
 	return nil
 }
 
-// run runs a command without network: whatever it needs is there, because this module needs it too.
+// run runs a command without network, whatever it needs is there, because this module needs it too, and returns what it says on its standard output.
 func run(t *testing.T, dir string, environment []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), append([]string{"GOPROXY=off", "GOFLAGS=", "GOWORK=off"}, environment...)...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	var out, remarks bytes.Buffer // the go command remarks what it downloads, on a machine that has never seen it
+	cmd.Stdout, cmd.Stderr = &out, &remarks
+	if err := cmd.Run(); err != nil {
+		t.Errorf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, out.String(), remarks.String())
 	}
-	return string(out)
+	return out.String()
 }
 
 // asModule is the kind that is tested as a module of its own, the others are as services of this repository. What differs between the two is
