@@ -10,73 +10,131 @@ import (
 
 	"example.com/banking/internal/testenv/servers"
 	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/messaging"
 )
 
 var failing = scenario{
 	name: "failing",
 	about: "The sustained load in four turns on one system: alone, and with every tenth message in transfer's queue about a transfer that " +
-		"nobody knows. Such a message fails, waits 5 s on the lap, and fails again, three times, until it is given up. The rate is that of the good ones.",
+		"nobody knows. Such a message fails, waits 5 s on the lap, and fails again, three times, until it is given up. The rate is that of the good ones. " +
+		"Then bad messages alone, as many at once as transfer takes, up to where they wait on their first lap: what a failed attempt costs at least.",
 	run: func(ctx context.Context, b *bench) (found result, err error) {
 		err = b.withSystemOn(ctx, servers.Config{}, func(s *system) (parked int64, err error) {
 			m, err := b.openMarket(ctx, s)
 			if err != nil {
 				return 0, err
 			}
-			return parked, s.withChannel(func(ch *amqp.Channel) error {
-				n := b.Transfers / 2
-				clean := 0.0
-				alone, amid, err := takeTurns(
-					func() (pace, error) {
-						p, err := m.pace(ctx, n)
-						clean = p.rate
-						return p, err
-					},
-					func() (pace, error) {
-						bad := badAmong(n)
-						parked += int64(bad)
-						return m.amidFailures(ctx, ch, n, bad, clean, int(parked))
-					},
-				)
-				if err != nil {
-					return err
-				}
-				found.addPace("without failures", alone)
-				found.addPace("with failures", amid)
-				found.add("messages that failed, three times each", float64(parked), "")
-				found.add("ratio", amid.rate/alone.rate, "")
-				return nil
+			f := failures{market: m}
+			f.session = messaging.NewSession(messaging.SessionConfig{URLs: []string{s.access.OperatorAMQPURL}, Name: "bench"})
+			connected, disconnect := context.WithCancel(ctx)
+			defer disconnect()
+			go f.session.Run(connected) // who publishes is told what goes wrong
+			err = s.withChannel(func(ch *amqp.Channel) error {
+				f.channel = ch
+				return f.measure(ctx, b.Transfers/2, &found)
 			})
+			return int64(f.parked), err
 		})
 		return found, err
 	},
 }
 
+// failures is a market in which some messages are bad.
+type failures struct {
+	*market
+	session *messaging.Session
+	channel *amqp.Channel
+	parked  int // bad messages so far that are to be given up in the end
+}
+
+// badAtOnce is how many bad messages come alone. The first must not be back from its lap before the last is on it.
+const badAtOnce = 2000
+
+func (f *failures) measure(ctx context.Context, n int, found *result) error {
+	clean := 0.0
+	alone, amid, err := takeTurns(
+		func() (pace, error) {
+			p, err := f.pace(ctx, n)
+			clean = p.rate
+			return p, err
+		},
+		func() (pace, error) { return f.amid(ctx, n, clean) },
+	)
+	if err != nil {
+		return err
+	}
+	found.addPace("without failures", alone)
+	found.addPace("with failures", amid)
+	found.add("messages that failed, three times each", float64(f.parked), "")
+	found.add("ratio", amid.rate/alone.rate, "")
+
+	cpu, err := f.firstAttempts(ctx, badAtOnce)
+	if err != nil {
+		return err
+	}
+	for _, part := range []string{partBroker, partPostgres, "transfer"} {
+		found.add("first attempt at a bad message: CPU of "+part, cpu[part]*1000, "ms")
+	}
+	perTransfer := float64(badAmong(n)) / float64(n)
+	found.add("ratio if only RabbitMQ had work with bad messages, and with first attempts alone", alone.cpu/(alone.cpu+perTransfer*cpu[partBroker]), "")
+	return nil
+}
+
 // badAmong is how many bad messages make a tenth of all, beside those of n transfers: account says two things about each.
 func badAmong(n int) int { return 2 * n / 9 }
 
-// amidFailures measures n transfers while that many bad messages come in, spread over the time that the transfers take at the given rate. It
-// returns when all that are to be given up, those of earlier turns included, have been.
-func (m *market) amidFailures(ctx context.Context, ch *amqp.Channel, n, bad int, rate float64, parked int) (pace, error) {
+// amid measures n transfers while bad messages come in, spread over the time that the transfers take at the given rate. It returns when
+// all bad ones have been given up.
+func (f *failures) amid(ctx context.Context, n int, rate float64) (pace, error) {
 	published := make(chan error, 1)
-	go func() { published <- publishBad(ctx, ch, bad, time.Duration(float64(n)/rate*float64(time.Second))) }()
-	got, err := m.pace(ctx, n)
+	go func() { published <- f.publish(ctx, badAmong(n), time.Duration(float64(n)/rate*float64(time.Second))) }()
+	got, err := f.pace(ctx, n)
 	if failed := <-published; err == nil {
 		err = failed
 	}
 	if err != nil {
 		return got, err
 	}
-	giveUp, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	return got, f.await(ctx, contract.ParkingLot, f.parked)
+}
+
+// firstAttempts is what that many bad messages cost up to their first lap, in seconds of CPU for each, by part.
+func (f *failures) firstAttempts(ctx context.Context, bad int) (map[string]float64, error) {
+	before, err := measure()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.publish(ctx, bad, 0); err != nil {
+		return nil, err
+	}
+	if err := f.await(ctx, contract.AccountEventsRetry, bad); err != nil {
+		return nil, err
+	}
+	after, err := measure()
+	if err != nil {
+		return nil, err
+	}
+	cpu := after.since(before).cpu
+	for part := range cpu {
+		cpu[part] /= float64(bad)
+	}
+	return cpu, f.await(ctx, contract.ParkingLot, f.parked)
+}
+
+// await waits until that many messages are in a queue.
+func (f *failures) await(ctx context.Context, queue string, messages int) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	return got, await(giveUp, 100*time.Millisecond, "the bad messages to be given up", func() (bool, error) {
-		there, err := waiting(ch, contract.ParkingLot)
-		return there >= parked, err
+	return await(ctx, 50*time.Millisecond, fmt.Sprintf("%d bad messages to be in %s", messages, queue), func() (bool, error) {
+		there, err := waiting(f.channel, queue)
+		return there >= messages, err
 	})
 }
 
-// publishBad publishes that many events about unknown transfers, evenly over a time.
-func publishBad(ctx context.Context, ch *amqp.Channel, bad int, over time.Duration) error {
-	tick := time.NewTicker(5 * time.Millisecond)
+// publish publishes that many events about unknown transfers over a time. They leave as account's do, what came together in one go with its
+// confirms: a client that sends them one by one uses as much of the machine as their handling does.
+func (f *failures) publish(ctx context.Context, bad int, over time.Duration) error {
+	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	began := time.Now()
 	for sent := 0; sent < bad; {
@@ -89,15 +147,25 @@ func publishBad(ctx context.Context, ch *amqp.Channel, bad int, over time.Durati
 		if passed := time.Since(began); passed < over {
 			due = int(float64(bad) * float64(passed) / float64(over))
 		}
+		var events []messaging.Publishing
 		for ; sent < due; sent++ {
-			body := fmt.Appendf(nil, `{"messageId":%q,"type":%q,"data":{"transferId":%q}}`,
-				uuid.NewString(), contract.AccountDebited, uuid.NewString())
-			err := ch.PublishWithContext(ctx, contract.EventsExchange, contract.RoutingKey(contract.AccountDebited), false, false,
-				amqp.Publishing{Body: body, DeliveryMode: amqp.Persistent})
-			if err != nil {
-				return err
-			}
+			events = append(events, eventAboutNobody())
 		}
+		if _, err := f.session.Publish(ctx, events); err != nil {
+			return err
+		}
+		f.parked += len(events)
 	}
 	return nil
+}
+
+func eventAboutNobody() messaging.Publishing {
+	return messaging.Publishing{
+		Exchange:   contract.EventsExchange,
+		RoutingKey: contract.RoutingKey(contract.AccountDebited),
+		Publishing: amqp.Publishing{
+			DeliveryMode: amqp.Persistent,
+			Body:         fmt.Appendf(nil, `{"messageId":%q,"type":%q,"data":{"transferId":%q}}`, uuid.NewString(), contract.AccountDebited, uuid.NewString()),
+		},
+	}
 }
