@@ -101,7 +101,7 @@ func (k *kept) halt(verb control.Verb, refuse func(string) error) error {
 		signal, from, to = syscall.SIGCONT, to, from
 	}
 	if k.service == nil {
-		return refuse("and only a service can be paused and resumed")
+		return fmt.Errorf("%s %w: only a service can be paused and resumed", k.name, control.ErrServer)
 	}
 	if k.state() != from {
 		return refuse(fmt.Sprintf("and only what is %s can be told to %s", from, verb))

@@ -60,6 +60,7 @@ func Verbs() []Verb { return []Verb{Stop, Kill, Pause, Resume, Start, Restart} }
 var (
 	ErrUnknown = errors.New("there is no such process")
 	ErrState   = errors.New("not in this state")
+	ErrServer  = errors.New("is a server")
 	ErrSetting = errors.New("cannot be set")
 )
 

@@ -52,7 +52,7 @@ func Register(mux *http.ServeMux, keeper Keeper) {
 			answer(w, http.StatusOK, process)
 		case errors.Is(err, ErrUnknown):
 			Refuse(w, http.StatusNotFound, err.Error())
-		case errors.Is(err, ErrState):
+		case errors.Is(err, ErrState), errors.Is(err, ErrServer):
 			Refuse(w, http.StatusConflict, err.Error())
 		case errors.Is(err, ErrSetting):
 			Refuse(w, http.StatusBadRequest, err.Error())

@@ -1,7 +1,9 @@
 package contract
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"example.com/banking/pkg/retry"
 	"github.com/go-json-experiment/json"
@@ -93,10 +95,26 @@ func ParseData(raw jsontext.Value) (Data, error) {
 		return Data{}, retry.Errorf(retry.Validation, "data must be an object")
 	}
 	if err := json.Unmarshal(raw, &data); err != nil {
-		return Data{}, retry.Errorf(retry.Validation, "data: %.300s", err) // it may quote a name that is megabytes long
+		return Data{}, retry.Errorf(retry.Validation, "data%.300s", malformed(err)) // it may quote a name that is megabytes long
 	}
 	return data, nil
 }
+
+// malformed says what is wrong without the library's own words, which name Go types.
+func malformed(err error) string {
+	var semantic *json.SemanticError
+	if errors.As(err, &semantic) && semantic.Err != nil {
+		return memberOf(semantic.JSONPointer) + " " + semantic.Err.Error()
+	}
+	var syntactic *jsontext.SyntacticError
+	if errors.As(err, &syntactic) && errors.Is(err, jsontext.ErrDuplicateName) {
+		return memberOf(syntactic.JSONPointer) + " is given twice"
+	}
+	return ": " + err.Error()
+}
+
+// memberOf writes a JSON pointer the way people write members: /transferId is .transferId.
+func memberOf(pointer jsontext.Pointer) string { return strings.ReplaceAll(string(pointer), "/", ".") }
 
 // Encode writes the data member of a message of ours.
 func (d Data) Encode() (jsontext.Value, error) { return json.Marshal(d) }

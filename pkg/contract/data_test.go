@@ -28,3 +28,22 @@ func TestErrorsAboutDataAreShort(t *testing.T) {
 		}
 	}
 }
+
+// Whoever reads such an error looks at a message, and does not know the Go types here.
+func TestErrorsAboutDataNameTheMember(t *testing.T) {
+	t.Parallel()
+	for data, want := range map[string]string{
+		`{"transferId":7}`:                      "data.transferId must be a text, not a number",
+		`{"reason":null}`:                       "data.reason must be a text, not null",
+		`{"amountMinor":"5"}`:                   "data.amountMinor must be an integer, not a text",
+		`{"transferId":"a","transferId":"b"}`:   "data.transferId is given twice",
+		`{"strange":{"deep":1,"deep":2}}`:       "data.strange.deep is given twice",
+		`[]`:                                    "data must be an object",
+		`{"amountMinor":1.5,"transferId":"a"}`:  "data.amountMinor ",
+		`{"transferId":"a","amountMinor":truu}`: "data: ",
+	} {
+		if _, err := contract.ParseData([]byte(data)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", data, err, want)
+		}
+	}
+}

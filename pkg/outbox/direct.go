@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,6 +108,15 @@ func (o *Outbox) Prepare(messages []Message) *Queued {
 // publishDirectly publishes rows and notes what is to become of each. It returns at once.
 func (o *Outbox) publishDirectly(rows []*row, deadline time.Time) {
 	d := &o.direct
+	if time.Until(deadline) < o.hold/2 {
+		// The statement has waited for long, or the process has. What fails for want of time would be taken for the broker's fault.
+		back := make([]int64, len(rows))
+		for i, r := range rows {
+			back[i] = r.id
+		}
+		d.note(nil, back)
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stopped {
@@ -220,6 +230,10 @@ func (o *Outbox) settleNoted(ctx context.Context) error {
 	}
 	if len(sent) > 0 {
 		o.frontier.finished(sent[len(sent)-1], time.Now())
+	}
+	if len(back) > 0 {
+		o.frontier.released(slices.Min(back), time.Now())
+		o.Wake()
 	}
 	return nil
 }

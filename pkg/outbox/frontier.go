@@ -33,6 +33,14 @@ func (f *frontier) finished(id int64, now time.Time) {
 	f.highest = max(f.highest, id)
 }
 
+// released notes that a message with this id waits to be sent again: claims start below it for at least one settle time.
+func (f *frontier) released(id int64, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.advance(now)
+	f.hint, f.candidate, f.since = min(f.hint, id-1), min(f.candidate, id-1), now
+}
+
 // low is where a claim may start: an id that was finished at least one settle time ago.
 func (f *frontier) low(now time.Time) int64 {
 	f.mu.Lock()

@@ -33,6 +33,29 @@ func TestFrontierLagsBehind(t *testing.T) {
 	expect(time.Hour+settleTime, 300) // and then counts
 }
 
+// What is released lies below what has been sent since: a claim finds it all the same, at once and for a while.
+func TestFrontierGoesBackToWhatIsReleased(t *testing.T) {
+	t.Parallel()
+	var f frontier
+	now := time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC)
+	for range 4 {
+		f.finished(100, now)
+		now = now.Add(settleTime)
+	}
+	if low := f.low(now); low != 100 {
+		t.Fatalf("a claim starts at %d, want 100", low)
+	}
+	f.released(40, now)
+	for _, c := range []struct {
+		after time.Duration
+		want  int64
+	}{{0, 39}, {settleTime - 1, 39}, {settleTime, 39}, {2 * settleTime, 100}} {
+		if low := f.low(now.Add(c.after)); low != c.want {
+			t.Errorf("%s after the release a claim starts at %d, want %d", c.after, low, c.want)
+		}
+	}
+}
+
 // Under steady traffic the hint follows at a distance of one to two settle times.
 func TestFrontierFollows(t *testing.T) {
 	t.Parallel()

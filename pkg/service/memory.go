@@ -45,7 +45,7 @@ type memoryKeeper struct {
 }
 
 func (k *memoryKeeper) run(ctx context.Context, ticks <-chan time.Time) {
-	_, cycles := collected()
+	_, _, cycles := collected()
 	busy := time.Now()
 	for {
 		select {
@@ -54,32 +54,38 @@ func (k *memoryKeeper) run(ctx context.Context, ticks <-chan time.Time) {
 		case <-ticks:
 		}
 		before := cycles
-		var live int64
-		live, cycles = collected()
-		k.adapt(live)
+		var live, beside int64
+		live, beside, cycles = collected()
+		k.adapt(live, beside)
 		switch {
 		case cycles != before:
 			busy = time.Now()
 		case time.Since(busy) >= k.restAfter:
 			debug.FreeOSMemory() // what a burst has left would stay for two minutes otherwise, and longer where something still allocates
-			_, cycles = collected()
+			_, _, cycles = collected()
 			busy = time.Now()
 		}
 	}
 }
 
-// adapt leaves a service that needs more than the floor as much again as lives in it. A limit close to what lives would make the collector
-// run all the time.
-func (k *memoryKeeper) adapt(live int64) {
-	if limit := max(memoryFloor, 2*live); k.limit != 0 && limit != k.limit {
+// adapt leaves a service that needs more than the floor as much again as lives in its heap, beside what is no heap: each connection has
+// stacks of its own, and the limit is for both. A limit close to what is needed would make the collector run all the time.
+func (k *memoryKeeper) adapt(live, beside int64) {
+	if limit := max(memoryFloor, 2*live+beside); k.limit != 0 && limit != k.limit {
 		k.limit = limit
 		debug.SetMemoryLimit(limit)
 	}
 }
 
-// collected is what the last collection has found alive, in bytes, and how many there have been.
-func collected() (live int64, cycles uint64) {
-	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
+// collected is what the last collection has found alive and what the runtime has beside its heap, both in bytes, and how many collections there
+// have been.
+func collected() (live, beside int64, cycles uint64) {
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"},
+		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
+	}
 	metrics.Read(samples)
-	return int64(samples[0].Value.Uint64()), samples[1].Value.Uint64()
+	value := func(i int) int64 { return int64(samples[i].Value.Uint64()) }
+	return value(0), value(2) - value(3) - value(4) - value(5) - value(6), samples[1].Value.Uint64()
 }

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 	"testing"
 	"time"
 )
@@ -57,22 +58,70 @@ func TestMemoryIsTunedUnlessSomebodyElseDoes(t *testing.T) {
 func TestServiceThatNeedsMoreMemoryGetsIt(t *testing.T) {
 	keepRuntimeSettings(t)
 	k := memoryKeeper{limit: memoryFloor}
-	for _, c := range []struct{ live, want int64 }{
-		{5 << 20, memoryFloor}, {memoryFloor/2 + 1, memoryFloor + 2}, {100 << 20, 200 << 20}, {1 << 20, memoryFloor},
+	for _, c := range []struct{ live, beside, want int64 }{
+		{5 << 20, 10 << 20, memoryFloor}, {memoryFloor / 2, 1, memoryFloor + 1}, {100 << 20, 50 << 20, 250 << 20}, {1 << 20, 0, memoryFloor},
 	} {
 		debug.SetMemoryLimit(1 << 40)
 		k.limit = 1 << 40
-		k.adapt(c.live)
+		k.adapt(c.live, c.beside)
 		if _, limit := settings(); limit != c.want {
-			t.Errorf("with %d bytes alive the limit is %d, want %d", c.live, limit, c.want)
+			t.Errorf("with %d bytes alive and %d beside the limit is %d, want %d", c.live, c.beside, limit, c.want)
 		}
 	}
 	others := memoryKeeper{}
 	debug.SetMemoryLimit(1 << 40)
-	others.adapt(100 << 20)
+	others.adapt(100<<20, 0)
 	if _, limit := settings(); limit != 1<<40 {
 		t.Errorf("somebody else's limit became %d", limit)
 	}
+}
+
+// Thousands of connections have more in their stacks than all of the heap is, and the memory limit is for both: what is left for the
+// heap must be twice of what lives there all the same, or the collector would run without a pause.
+func TestStacksLeaveTheHeapItsRoom(t *testing.T) {
+	keepRuntimeSettings(t)
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
+	debug.SetGCPercent(gcPercent)
+	debug.SetMemoryLimit(memoryFloor)
+	var started sync.WaitGroup
+	hang := make(chan struct{})
+	for range 4000 {
+		started.Add(1)
+		go func() {
+			var frame [8 << 10]byte
+			wait(&frame, &started, hang)
+		}()
+	}
+	started.Wait()
+	defer close(hang)
+	alive := make([][]byte, 1000)
+	for i := range alive {
+		alive[i] = make([]byte, 20<<10)
+	}
+	runtime.GC()
+	ctx, stop := context.WithCancel(t.Context())
+	ticks, done := make(chan time.Time), make(chan struct{})
+	go func() {
+		defer close(done)
+		(&memoryKeeper{limit: memoryFloor, restAfter: time.Hour}).run(ctx, ticks)
+	}()
+	ticks <- time.Time{}
+	stop()
+	<-done
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	if live, _, _ := collected(); stats.NextGC < uint64(live)*17/10 || stats.StackInuse < 40<<20 { // the runtime keeps 3 % back
+		t.Errorf("with %d bytes alive, and %d in stacks, the next collection is at %d", live, stats.StackInuse, stats.NextGC)
+	}
+	runtime.KeepAlive(alive)
+}
+
+//go:noinline
+func wait(frame *[8 << 10]byte, started *sync.WaitGroup, hang <-chan struct{}) {
+	frame[len(frame)-1] = 1
+	started.Done()
+	<-hang
 }
 
 // A burst leaves garbage that nothing collects when nothing happens any more.

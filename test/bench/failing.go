@@ -87,8 +87,13 @@ func badAmong(n int) int { return 2 * n / 9 }
 // all bad ones have been given up.
 func (f *failures) amid(ctx context.Context, n int, rate float64) (pace, error) {
 	published := make(chan error, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	go func() { published <- f.publish(ctx, badAmong(n), time.Duration(float64(n)/rate*float64(time.Second))) }()
 	got, err := f.pace(ctx, n)
+	if err != nil {
+		cancel()
+	}
 	if failed := <-published; err == nil {
 		err = failed
 	}

@@ -135,11 +135,13 @@ func departures(ctx context.Context, ch *amqp.Channel, queues []string) (w waves
 	var failed time.Time // when the middle one of them entered
 	left := failingEvents
 	full := false
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	for left > 0 {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, fmt.Errorf("the %d events were not all in the retry queues at once, or did not leave: %w", failingEvents, ctx.Err())
 		}
 		n, err := depth()
 		if err != nil {
