@@ -135,8 +135,9 @@ const (
 	throughTime = 2 * time.Minute // for what a service has to say of a queue
 	// peekChunk is how many messages may be on their way at once. A body has a MiB at most, and the client library takes in all that comes.
 	peekChunk = 64
-	// peekPause is how long the next message of a queue may take to come. The broker pushes thousands in a second.
-	peekPause = 5 * time.Second
+	// peekPause is how long the next message of a queue may take to come. The broker pushes thousands in a second, but it first has to take
+	// back what somebody has just looked at, and its machine may be busy.
+	peekPause = 15 * time.Second
 )
 
 // peek shows every message that waits in a queue and leaves them there: each is fetched and none acknowledged. They are pushed, because to

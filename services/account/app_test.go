@@ -26,9 +26,7 @@ func TestStartAndStopLeavesNothing(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	for range 20 {
 		liveOnce(t, env, b, newTransfer(from, to, 1))
-		if err := goleak.Find(before); err != nil {
-			t.Fatal(err)
-		}
+		testenv.NoneLeft(t, before)
 	}
 	b.expectBalance(t, from, 80)
 	expectInvariants(t, b.pool)

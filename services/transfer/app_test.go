@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/banking/internal/testenv"
 	"example.com/banking/pkg/contract"
 	"example.com/banking/pkg/service"
 	"go.uber.org/goleak"
@@ -33,7 +34,7 @@ func TestStartingAndStoppingLeavesNothingBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	goleak.VerifyNone(t, before)
+	testenv.NoneLeft(t, before)
 	if n := b.count(`select count(*) from transfers`); n != 20 {
 		t.Errorf("%d transfers, want 20", n)
 	}
