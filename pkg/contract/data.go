@@ -3,6 +3,7 @@ package contract
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"example.com/banking/pkg/retry"
@@ -100,21 +101,23 @@ func ParseData(raw jsontext.Value) (Data, error) {
 	return data, nil
 }
 
-// malformed says what is wrong without the library's own words, which name Go types.
+// malformed says what is wrong, to be written behind "data", without the library's own words, which name Go types.
 func malformed(err error) string {
 	var semantic *json.SemanticError
 	if errors.As(err, &semantic) && semantic.Err != nil {
-		return memberOf(semantic.JSONPointer) + " " + semantic.Err.Error()
+		return "." + MemberName(semantic.JSONPointer) + " " + semantic.Err.Error()
 	}
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) && errors.Is(err, jsontext.ErrDuplicateName) {
-		return memberOf(syntactic.JSONPointer) + " is given twice"
+		return "." + MemberName(syntactic.JSONPointer) + " is given twice"
 	}
 	return ": " + err.Error()
 }
 
-// memberOf writes a JSON pointer the way people write members: /transferId is .transferId.
-func memberOf(pointer jsontext.Pointer) string { return strings.ReplaceAll(string(pointer), "/", ".") }
+// MemberName writes a JSON pointer the way people write members: /ids/0 is ids.0.
+func MemberName(pointer jsontext.Pointer) string {
+	return strings.Join(slices.Collect(pointer.Tokens()), ".")
+}
 
 // Encode writes the data member of a message of ours.
 func (d Data) Encode() (jsontext.Value, error) { return json.Marshal(d) }

@@ -56,6 +56,13 @@ func ExampleData_Request() {
 	// VALIDATION data.sourceAccountId must be a UUID
 }
 
+// Errors name members as people write them, and not as JSON pointers.
+func ExampleMemberName() {
+	fmt.Println(contract.MemberName("/filter/ids/0"))
+	// Output:
+	// filter.ids.0
+}
+
 // One id has one spelling.
 func ExampleParseID() {
 	for _, text := range []string{"01A22ED9-E04C-77A9-B25E-2054CEA07FC7", "{01a22ed9-e04c-77a9-b25e-2054cea07fc7}", "not-a-real-id"} {

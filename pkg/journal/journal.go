@@ -34,10 +34,6 @@ const (
 	longestText  = 200     // bytes of a type
 )
 
-// apart is the least time between two writes. Amid a load attempts fail in most batches of messages, and each of those would
-// cost a transaction here.
-const apart = 100 * time.Millisecond
-
 // MostRetention is how long an attempt is kept at most: who asks later asks the quarantine's audit, which is kept.
 const MostRetention = 7 * 24 * time.Hour
 
@@ -130,7 +126,7 @@ func (j *Journal) Run(ctx context.Context) error {
 				j.finish(live, batch...)
 				return nil
 			}
-			wait(ctx, max(apart, time.Duration(len(batch))*time.Second/perSecond))
+			wait(ctx, time.Duration(len(batch))*time.Second/perSecond)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"reflect"
-	"strings"
 
 	"example.com/banking/pkg/contract"
 	"github.com/go-json-experiment/json"
@@ -89,14 +88,14 @@ func malformed(err error) *Problem {
 	var semantic *json.SemanticError
 	if errors.As(err, &semantic) {
 		return BadRequest("A member of the body has a wrong type or value.", FieldError{
-			Field: memberOf(semantic.JSONPointer), Message: semanticMessage(semantic),
+			Field: contract.MemberName(semantic.JSONPointer), Message: semanticMessage(semantic),
 		})
 	}
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
 		if errors.Is(syntactic, jsontext.ErrDuplicateName) {
 			return BadRequest("A member of the body is given twice.", FieldError{
-				Field: memberOf(syntactic.JSONPointer), Message: "is given twice",
+				Field: contract.MemberName(syntactic.JSONPointer), Message: "is given twice",
 			})
 		}
 		return BadRequest("The body is not one JSON object: " + syntactic.Err.Error() + ".")
@@ -144,15 +143,6 @@ func wantedJSON(t reflect.Type) string {
 		return "an object"
 	}
 	return ""
-}
-
-// memberOf writes a JSON pointer the way people write members: /ids/0 is ids.0.
-func memberOf(pointer jsontext.Pointer) string {
-	var names []string
-	for name := range pointer.Tokens() {
-		names = append(names, name)
-	}
-	return strings.Join(names, ".")
 }
 
 // PathID reads a path parameter that must be a UUID; anything else names nothing and is a 404.
