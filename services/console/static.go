@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -78,7 +79,9 @@ var newFiles = sync.OnceValue(func() files {
 		panic(err) // the folder is embedded
 	}
 	f.version = base64.RawURLEncoding.EncodeToString(all.Sum(nil)[:9])
-	f.known["index.html"] = newFile("index.html", f.index(f.known["index.html"].content))
+	page, sheet := f.joinSheets(f.known["index.html"].content)
+	f.known[joinedSheet] = newFile(joinedSheet, sheet)
+	f.known["index.html"] = newFile("index.html", f.index(page))
 	return f
 })
 
@@ -100,6 +103,22 @@ func newFile(name string, content []byte) file {
 		made.packed = packed.Bytes()
 	}
 	return made
+}
+
+// joinedSheet is the name under which all style sheets of the page are sent.
+const joinedSheet = "css/all.css"
+
+var sheetLink = regexp.MustCompile(`\n *<link rel="stylesheet" href="/static/([^"]+)">`)
+
+// joinSheets makes the style sheets that the page names one, in their order, and names that instead: a browser paints nothing before it has
+// all of them, and each is a request of its own.
+func (f files) joinSheets(page []byte) (joined, sheet []byte) {
+	for _, link := range sheetLink.FindAllSubmatch(page, -1) {
+		sheet = append(sheet, f.known[string(link[1])].content...)
+	}
+	first := sheetLink.FindIndex(page)
+	joined = slices.Concat(page[:first[0]], []byte("\n  <link rel=\"stylesheet\" href=\"/static/"+joinedSheet+"\">"), sheetLink.ReplaceAll(page[first[0]:], nil))
+	return joined, sheet
 }
 
 // index makes the page as it is sent: with the version in its addresses, and with all modules named, so that a browser gets them at once and not

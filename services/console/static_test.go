@@ -85,6 +85,31 @@ func TestThePageNamesAllModules(t *testing.T) {
 	}
 }
 
+// A browser paints nothing before it has all style sheets: it asks for one, which has all that there are.
+func TestThePageNamesOneStyleSheet(t *testing.T) {
+	t.Parallel()
+	f := newFiles()
+	links := regexp.MustCompile(`<link rel="stylesheet" href="/static/`+f.version+`/([^"]+)">`).FindAllStringSubmatch(string(f.known["index.html"].content), -1)
+	if len(links) != 1 {
+		t.Fatalf("the page names %v", links)
+	}
+	joined, rest := string(f.known[links[0][1]].content), 0
+	sheets, err := fs.Glob(staticFiles, "static/css/*.css")
+	if err != nil || len(sheets) < 2 {
+		t.Fatalf("there are %v: %v", sheets, err)
+	}
+	for _, name := range sheets {
+		content, err := staticFiles.ReadFile(name)
+		if err != nil || !strings.Contains(joined, string(content)) {
+			t.Errorf("%s is not in %s: %v", name, links[0][1], err)
+		}
+		rest += len(content)
+	}
+	if rest != len(joined) || !strings.HasPrefix(joined, string(f.known["css/base.css"].content)) {
+		t.Errorf("%s has %d bytes, want the %d of all, base.css first", links[0][1], len(joined), rest)
+	}
+}
+
 // What the page will look at is asked for as soon as the page is, and not only when its scripts have come.
 func TestWhatThePageLooksAtFirstIsExpected(t *testing.T) {
 	t.Parallel()
