@@ -124,8 +124,14 @@ func (h *HTTP) problemOf(c echo.Context, err error) *Problem {
 	case errors.Is(c.Request().Context().Err(), context.Canceled):
 		return NewProblem(statusClientGone, "")
 	case errors.Is(err, context.Canceled) && h.hurried.Err() != nil:
+		if !mayRepeat(c.Request(), err) {
+			return Unavailable("The service is stopping, and it is not known whether this was done: look before you make the same call again.", err)
+		}
 		return Unavailable("The service is stopping; the same call may be made again.", err)
 	case errors.Is(err, context.DeadlineExceeded), TransientDB(err):
+		if !mayRepeat(c.Request(), err) {
+			return Unavailable("The database does not answer, and it is not known whether this was done: look before you make the same call again.", err)
+		}
 		return Unavailable("The database is not available right now; the same call may be made again.", err)
 	}
 	problem = NewProblem(http.StatusInternalServerError, "Something went wrong here; the log has the reason.")

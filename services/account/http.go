@@ -124,6 +124,9 @@ func (a *api) openAccount(c echo.Context) error {
 	account, isNew, err := a.store.openAccount(c.Request().Context(), id,
 		body.Owner.Value, body.Currency.Value, body.OpeningBalanceMinor.minor, a.clock())
 	if err != nil {
+		if body.ID.Present {
+			err = service.Repeatable(err)
+		}
 		return err
 	}
 	c.Response().Header().Set(echo.HeaderLocation, "/accounts/"+id.String())

@@ -107,14 +107,14 @@ func (p *exercisePages) act(verb string, order func(number int) error) echo.Hand
 			return err
 		}
 		if err := order(e.Number); err != nil {
-			return orderRefused(err)
+			return orderRefused(c, err)
 		}
 		p.log.Info("an order about an exercise", "exercise", e.Number, "order", verb, "operator", signedIn.operator)
 		return c.NoContent(http.StatusNoContent)
 	}
 }
 
-func orderRefused(err error) error {
+func orderRefused(c echo.Context, err error) error {
 	var silent *upstream.Silent
 	var refusal *upstream.Refusal
 	switch {
@@ -123,7 +123,7 @@ func orderRefused(err error) error {
 	case errors.Is(err, runs.ErrBusy), errors.Is(err, runs.ErrNotRunning):
 		return service.Conflict(sentence(err.Error()))
 	case errors.As(err, &silent):
-		return away(err)
+		return away(c, err)
 	case errors.As(err, &refusal) && refusal.Status == http.StatusConflict:
 		return service.Conflict(sentence(refusal.Detail))
 	case errors.As(err, &refusal) && refusal.Status == http.StatusUnauthorized:

@@ -136,7 +136,7 @@ func (a *api) forward(c echo.Context, ctx context.Context, to *upstream.Upstream
 	}
 	answer, err := to.Do(ctx, c.Request().Method, path, body, header)
 	if err != nil {
-		return away(err)
+		return away(c, err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	for _, name := range answered {
@@ -154,7 +154,7 @@ func (a *api) forward(c echo.Context, ctx context.Context, to *upstream.Upstream
 	}
 	content, err := io.ReadAll(io.LimitReader(answer.Body, 16<<20))
 	if err != nil {
-		return away(&upstream.Silent{Name: to.Name, Cause: err})
+		return away(c, &upstream.Silent{Name: to.Name, Cause: err})
 	}
 	if how.amounts && answer.StatusCode < 300 {
 		if content, err = upstream.QuoteAmounts(content); err != nil {
@@ -189,8 +189,12 @@ func passOn(c echo.Context, answer *http.Response) error {
 	}
 }
 
-func away(err error) error {
-	return service.Unavailable(err.Error()+". The same call may be made again.", err)
+// away is the answer when a service gives none: it may have done what it was asked for.
+func away(c echo.Context, err error) error {
+	if c.Request().Method == http.MethodGet || c.Request().Header.Get("Idempotency-Key") != "" {
+		return service.Unavailable(err.Error()+". The same call may be made again.", err)
+	}
+	return service.Unavailable(err.Error()+". It is not known whether this was done: look before you make the same call again.", err)
 }
 
 // pathOf puts the parameters of a route into a service's path, escaped.

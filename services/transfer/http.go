@@ -58,6 +58,9 @@ func (a *api) create(c echo.Context) error {
 	}
 	t, replayed, err := a.intake.accept(ctx, request)
 	if err != nil {
+		if key != nil {
+			err = service.Repeatable(err)
+		}
 		return err
 	}
 	if replayed {

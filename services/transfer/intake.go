@@ -62,8 +62,11 @@ func (i *intake) accept(ctx context.Context, a accepted) (t transfer, replayed b
 	select {
 	case <-request.done:
 	case <-ctx.Done():
-		i.leave(request)
-		return transfer{}, false, fmt.Errorf("accept transfer: %w", ctx.Err())
+		err := ctx.Err()
+		if i.leave(request) {
+			err = service.Repeatable(err)
+		}
+		return transfer{}, false, fmt.Errorf("accept transfer: %w", err)
 	}
 	switch {
 	case request.err != nil:
@@ -90,14 +93,18 @@ func (i *intake) enter(request *asking) {
 	}
 }
 
-// leave takes back a request whose client has gone or was told that it failed. One whose statement is under way may be stored all the same;
-// one that only waits must not be, minutes later, when the database is back: he may have asked again by then.
-func (i *intake) leave(request *asking) {
+// leave takes back a request whose client has gone or was told that it failed, and says whether it could. One whose statement is under way
+// may be stored all the same; one that only waits must not be, minutes later, when the database is back: he may have asked again
+// by then.
+func (i *intake) leave(request *asking) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if at := slices.Index(i.waiting, request); at >= 0 {
-		i.waiting = slices.Delete(i.waiting, at, at+1)
+	at := slices.Index(i.waiting, request)
+	if at < 0 {
+		return false
 	}
+	i.waiting = slices.Delete(i.waiting, at, at+1)
+	return true
 }
 
 // work stores what waits, until nothing does.

@@ -58,7 +58,8 @@ func TestReadinessSaysWhyNot(t *testing.T) {
 }
 
 // With the database away, whether it refuses or just says nothing, every call gets its 503 within ten seconds, and afterwards
-// all is as before. Events wait in their queue meanwhile.
+// all is as before. Events wait in their queue meanwhile. A transfer that may have been stored without an answer is not to be asked for
+// again, unless it has a key.
 func TestCallsAreRefusedWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ break_, mend func(*testenv.Proxy) }{
@@ -73,20 +74,25 @@ func TestCallsAreRefusedWithoutTheDatabase(t *testing.T) {
 			accepted := b.request(newOrder())
 			b.awaitSent(accepted.ID, 1)
 			c.break_(database)
-			for _, call := range [][3]string{
+			for _, call := range [][]string{
 				{http.MethodPost, "/transfers", newOrder().body()},
+				{http.MethodPost, "/transfers", newOrder().body(), "Idempotency-Key: again"},
 				{http.MethodGet, "/transfers", ""},
 				{http.MethodGet, "/transfers/summary", ""},
 				{http.MethodGet, "/transfers/" + accepted.ID.String(), ""},
 			} {
 				began := time.Now()
-				a := b.call(call[0], call[1], call[2])
+				a := b.call(call[0], call[1], call[2], call[3:]...)
 				b.problemOf(a, http.StatusServiceUnavailable)
 				if seconds, err := strconv.Atoi(a.Header.Get("Retry-After")); err != nil || seconds < 1 {
 					t.Errorf("Retry-After is %q", a.Header.Get("Retry-After"))
 				}
 				if took := time.Since(began); took > 10*time.Second {
 					t.Errorf("%s %s took %s", call[0], call[1], took)
+				}
+				harmless := call[0] == http.MethodGet || len(call) > 3
+				if again := strings.Contains(string(a.body), "the same call may be made again"); harmless && !again || name == "silent" && again != harmless {
+					t.Errorf("%s answers %s", call, a.body)
 				}
 			}
 			b.publish(tells(accepted, contract.AccountDebited))

@@ -29,7 +29,8 @@ async function send(method, path, body, headers) {
   try {
     answer = await fetch(path, options);
   } catch {
-    throw new Problem(0, { detail: 'The console does not answer. Nothing is known of this call; it may be made again.' });
+    const harmless = method === 'GET' || headers['Idempotency-Key'];
+    throw new Problem(0, { detail: `The console does not answer. ${harmless ? 'The same call may be made again.' : 'It is not known whether this was done: look before you repeat it.'}` });
   }
   if (answer.ok) return answer;
   const text = await answer.text().catch(() => '');
