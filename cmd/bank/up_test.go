@@ -158,9 +158,12 @@ func startUp(t *testing.T, bin, dir string) (*exec.Cmd, captured) {
 	return cmd, captured{file.Name()}
 }
 
+// bankCommand runs bank to its end. Cleanups call it too, when the test's own context has ended.
 func bankCommand(t *testing.T, bin string, args ...string) (string, error) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "bank"), args...).CombinedOutput()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, filepath.Join(bin, "bank"), args...).CombinedOutput()
 	return string(out), err
 }
 
@@ -227,7 +230,11 @@ func TestUpRestartsServicesRefusesASecondAndStopsOnSignal(t *testing.T) {
 func TestDetachedBankIsStoppedByDownAndSurvivesNoKill(t *testing.T) {
 	t.Parallel()
 	bin, dir := programs(t), bankFolder(t)
-	t.Cleanup(func() { _, _ = bankCommand(t, bin, "down", "--dir", dir) })
+	t.Cleanup(func() { // a failed test leaves it running
+		if text, err := bankCommand(t, bin, "down", "--dir", dir); err != nil {
+			t.Errorf("down at the end: %v, %s", err, text)
+		}
+	})
 	if text, err := bankCommand(t, bin, "up", "--detach", "--dir", dir); err != nil || !strings.Contains(text, "The bank is open") {
 		t.Fatalf("up --detach: %v\n%s", err, text)
 	}
