@@ -101,15 +101,17 @@ func TestRowsOfADeadProcessAreSentWhenTheirHoldIsOver(t *testing.T) {
 	}
 }
 
-// Whatever is not confirmed is the relay's at once, and the relay alone decides what becomes of it.
+// Whatever is not confirmed is the relay's at once, and the relay alone decides what becomes of it. No sweep comes within the test: the
+// release has to wake a relay, and to lead it back to a row that others have overtaken.
 func TestWhatIsNotConfirmedGoesByTheRelay(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]messaging.Outcome{"nacked": messaging.Nacked, "returned": messaging.Returned, "unknown": messaging.Unknown} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := &broker{}
-			o := startOpen(t, Config{Pool: newPool(t), Publisher: b, Poll: 20 * time.Millisecond})
-			o.hold = time.Minute // longer than eventually waits: only a release lets the relay have it
+			o := startOpen(t, Config{Pool: newPool(t), Publisher: b})
+			o.hold = 2 * deadline // longer than eventually waits: only a release lets the relay have it
+			overtake(o)
 			b.set(func(batch []messaging.Publishing) (outcomes []messaging.Outcome, err error) {
 				b.set(nil) // once
 				for _, p := range batch {
@@ -134,6 +136,15 @@ func TestWhatIsNotConfirmedGoesByTheRelay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// overtake has claims start far above any row of a test, as they do when many others have been sent meanwhile.
+func overtake(o *Outbox) {
+	const farAbove = 1 << 40
+	f := &o.frontier
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hint, f.candidate, f.highest = farAbove, farAbove, farAbove
 }
 
 // With the broker away rows are written without a hold: the relay has them as soon as it is back, and nobody else asks.
@@ -182,6 +193,23 @@ func TestStopWaitsForDirectPublishings(t *testing.T) {
 	}
 	if q := o.Prepare(newMessages(t, 1)); q.Hold() != nil {
 		t.Error("a row that is written after the stop is held")
+	}
+}
+
+// A handler that commits after the stop publishes nothing: nobody would delete the row, and the next process would send it a second time.
+func TestWhatIsCommittedAfterTheStopIsLeftToTheNextProcess(t *testing.T) {
+	t.Parallel()
+	b := &broker{}
+	o := newOutbox(Config{Pool: newPool(t), Publisher: b})
+	stop := run(t, o)
+	openDirect(t, o)
+	o.hold = time.Hour
+	late := commit(t, o, newMessage(t, "late"))
+	stop()
+	late.Committed()
+	o.direct.running.Wait()
+	if n := rowCount(t, o.config.Pool, "next_attempt_at is not null"); n != 1 || b.times("late") != 0 {
+		t.Errorf("%d rows are held, published %d times", n, b.times("late"))
 	}
 }
 
