@@ -22,7 +22,8 @@ func TestCleanupsOutliveTheContextOfTheirTest(t *testing.T) {
 			return err
 		}
 		file, err := parser.ParseFile(files, path, nil, 0)
-		if err == nil && slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` }) {
+		forTests := strings.HasSuffix(path, "_test.go") || err == nil && slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
+		if err == nil && forTests {
 			packages[filepath.Dir(path)] = append(packages[filepath.Dir(path)], file)
 		}
 		return err
@@ -75,8 +76,7 @@ func lasting(t T) { ask(context.WithoutCancel(t.Context())) }
 // endedInCleanups finds the cleanups of a package that come to the context of their test, by themselves, by a variable or by functions of
 // the package. It goes by names, without types: of two methods with one name both count.
 func endedInCleanups(files []*ast.File) (found []token.Pos, cleanups int) {
-	bodies := map[string][]ast.Node{}   // of functions, and of methods with a point before their names
-	variables := map[*ast.Object]bool{} // that hold such a context
+	bodies := map[string][]ast.Node{} // of functions, and of methods with a point before their names
 	for _, file := range files {
 		ast.Inspect(file, func(node ast.Node) bool {
 			switch n := node.(type) {
@@ -91,8 +91,6 @@ func endedInCleanups(files []*ast.File) (found []token.Pos, cleanups int) {
 			case *ast.AssignStmt:
 				if _, function := n.Rhs[0].(*ast.FuncLit); function {
 					bodies[nameOf(n.Lhs[0])] = append(bodies[nameOf(n.Lhs[0])], n.Rhs[0])
-				} else if name, ok := n.Lhs[0].(*ast.Ident); ok && name.Obj != nil && isContext(n.Rhs[0]) {
-					variables[name.Obj] = true
 				}
 			}
 			return true
@@ -108,9 +106,6 @@ func endedInCleanups(files []*ast.File) (found []token.Pos, cleanups int) {
 			if e, ok := node.(ast.Expr); ok && isContext(e) {
 				yes = true
 			}
-			if variable, ok := node.(*ast.Ident); ok && variable.Obj != nil && variables[variable.Obj] {
-				yes = true
-			}
 			if name := nameOf(node); !yes && name != "" && !reached[name] {
 				reached[name] = true
 				yes = slices.ContainsFunc(bodies[name], comes)
@@ -124,18 +119,42 @@ func endedInCleanups(files []*ast.File) (found []token.Pos, cleanups int) {
 		return yes
 	}
 	for _, file := range files {
-		ast.Inspect(file, func(node ast.Node) bool {
-			if call, ok := node.(*ast.CallExpr); ok && nameOf(call.Fun) == ".Cleanup" && len(call.Args) == 1 {
+		for _, function := range file.Decls {
+			held := assigned(function, isContext)
+			ast.Inspect(function, func(node ast.Node) bool {
+				call, ok := node.(*ast.CallExpr)
+				if !ok || nameOf(call.Fun) != ".Cleanup" || len(call.Args) != 1 {
+					return true
+				}
 				cleanups++
 				clear(reached)
-				if comes(call.Args[0]) {
+				own := assigned(call.Args[0], func(ast.Expr) bool { return true })
+				ended := comes(call.Args[0])
+				ast.Inspect(call.Args[0], func(node ast.Node) bool {
+					name, ok := node.(*ast.Ident)
+					ended = ended || ok && held[name.Name] && !own[name.Name]
+					return true
+				})
+				if ended {
 					found = append(found, call.Pos())
 				}
-			}
-			return true
-		})
+				return true
+			})
+		}
 	}
 	return found, cleanups
+}
+
+// assigned are the variables that get such a value as their first or only one.
+func assigned(in ast.Node, such func(ast.Expr) bool) map[string]bool {
+	names := map[string]bool{}
+	ast.Inspect(in, func(node ast.Node) bool {
+		if n, ok := node.(*ast.AssignStmt); ok && such(n.Rhs[0]) {
+			names[nameOf(n.Lhs[0])] = true
+		}
+		return true
+	})
+	return names
 }
 
 // isContext says whether an expression is the context of a test, or one that ends with it.
