@@ -168,6 +168,23 @@ func TestTheDirectWayClosesWithTheBroker(t *testing.T) {
 	eventually(t, "it is open again", o.direct.open.Load)
 }
 
+// While the direct way is closed, a commit wakes the relay: no sweep comes within the test.
+func TestCommittedMessagesWakeTheRelayWhileTheDirectWayIsClosed(t *testing.T) {
+	t.Parallel()
+	b := &broker{}
+	o := startOpen(t, Config{Pool: newPool(t), Publisher: b})
+	o.direct.allow(false)
+	q := commit(t, o, newMessage(t, "next"))
+	if q.Hold() != nil {
+		t.Errorf("held for %v", q.Hold())
+	}
+	q.Committed()
+	awaitEmpty(t, o.config.Pool)
+	if n := b.times("next"); n != 1 {
+		t.Errorf("published %d times", n)
+	}
+}
+
 // What is being published directly at the stop has time to be confirmed, and is deleted.
 func TestStopWaitsForDirectPublishings(t *testing.T) {
 	t.Parallel()
@@ -205,11 +222,15 @@ func TestWhatIsCommittedAfterTheStopIsLeftToTheNextProcess(t *testing.T) {
 	openDirect(t, o)
 	o.hold = time.Hour
 	late := commit(t, o, newMessage(t, "late"))
+	insert(t, o, newMessage(t, "farewell")) // and nobody wakes a relay
 	stop()
 	late.Committed()
 	o.direct.running.Wait()
 	if n := rowCount(t, o.config.Pool, "next_attempt_at is not null"); n != 1 || b.times("late") != 0 {
 		t.Errorf("%d rows are held, published %d times", n, b.times("late"))
+	}
+	if o.direct.open.Load() || b.times("farewell") != 1 {
+		t.Error("the confirm of what the relay sent at the stop has opened the direct way again")
 	}
 }
 
