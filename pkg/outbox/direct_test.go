@@ -168,20 +168,35 @@ func TestTheDirectWayClosesWithTheBroker(t *testing.T) {
 	eventually(t, "it is open again", o.direct.open.Load)
 }
 
-// While the direct way is closed, a commit wakes the relay: no sweep comes within the test.
-func TestCommittedMessagesWakeTheRelayWhileTheDirectWayIsClosed(t *testing.T) {
+// A body that no consumer could read is published by neither way: the relay sets it aside.
+func TestWhatIsNoJSONDoesNotGoDirectly(t *testing.T) {
 	t.Parallel()
 	b := &broker{}
 	o := startOpen(t, Config{Pool: newPool(t), Publisher: b})
-	o.direct.allow(false)
-	q := commit(t, o, newMessage(t, "next"))
-	if q.Hold() != nil {
-		t.Errorf("held for %v", q.Hold())
+	bad := newMessage(t, "bad")
+	bad.Body = []byte("not JSON")
+	commit(t, o, bad, newMessage(t, "good")).Committed()
+	eventually(t, "it alone is left, set aside", func() bool {
+		return rowCount(t, o.config.Pool, "true") == 1 && rowCount(t, o.config.Pool, "message_id = 'bad' and set_aside_at is not null") == 1
+	})
+	if b.times("bad") != 0 || b.times("good") != 1 {
+		t.Errorf("the bad one was published %d times, the good one %d", b.times("bad"), b.times("good"))
 	}
-	q.Committed()
-	awaitEmpty(t, o.config.Pool)
-	if n := b.times("next"); n != 1 {
-		t.Errorf("published %d times", n)
+}
+
+// While the direct way is closed, a commit wakes the relay.
+func TestCommittedMessagesWakeTheRelayWhileTheDirectWayIsClosed(t *testing.T) {
+	t.Parallel()
+	o := newOutbox(Config{Pool: newPool(t), Publisher: &broker{}}) // nothing of it runs
+	q := commit(t, o, newMessage(t, "next"))
+	if n := rowCount(t, o.config.Pool, "next_attempt_at is null"); q.Hold() != nil || n != 1 {
+		t.Errorf("held for %v, %d rows are the relay's", q.Hold(), n)
+	}
+	if commit(t, o).Committed(); len(o.wake) != 0 {
+		t.Error("a transaction without messages wakes the relay")
+	}
+	if q.Committed(); len(o.wake) != 1 {
+		t.Error("the relay is not woken")
 	}
 }
 
