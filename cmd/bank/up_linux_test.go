@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -44,7 +45,7 @@ func TestUpEndsWhenItsSupervisorIsKilled(t *testing.T) {
 		t.Errorf("down: %v, %s", err, text)
 	}
 	// The kernel kills what the supervisor had started, which takes a moment on a busy machine, and longer for a broker of many threads.
-	waitFor(t, said, func() bool { return get(where.AccountURL+"/pid") == "" && get(where.ManagementURL) == "" })
+	waitFor(t, said, func() bool { return len(stillRunning(t, dir)) == 0 })
 }
 
 func parentOf(t *testing.T, pid string) int {
@@ -59,4 +60,31 @@ func parentOf(t *testing.T, pid string) int {
 		t.Fatalf("parent of %s: %v", pid, err)
 	}
 	return parent
+}
+
+// What nobody has waited for still has its id.
+func TestZombieIsNotStillRunning(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := fmt.Sprintf("msg=started name=cat pid=%d\n", cmd.Process.Pid)
+	if got := aliveOf(t, log); len(got) != 1 {
+		t.Errorf("running are %q, want cat", got)
+	}
+	if err := in.Close(); err != nil {
+		t.Error(err)
+	}
+	waitFor(t, captured{os.DevNull}, func() bool { return len(aliveOf(t, log)) == 0 })
+	if err := syscall.Kill(cmd.Process.Pid, 0); err != nil {
+		t.Errorf("it is no zombie: %v", err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
 }

@@ -158,9 +158,12 @@ func startUp(t *testing.T, bin, dir string) (*exec.Cmd, captured) {
 	return cmd, captured{file.Name()}
 }
 
+// bankCommand runs bank to its end. Cleanups call it too, when the test's own context has ended.
 func bankCommand(t *testing.T, bin string, args ...string) (string, error) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "bank"), args...).CombinedOutput()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, filepath.Join(bin, "bank"), args...).CombinedOutput()
 	return string(out), err
 }
 
@@ -227,7 +230,11 @@ func TestUpRestartsServicesRefusesASecondAndStopsOnSignal(t *testing.T) {
 func TestDetachedBankIsStoppedByDownAndSurvivesNoKill(t *testing.T) {
 	t.Parallel()
 	bin, dir := programs(t), bankFolder(t)
-	t.Cleanup(func() { _, _ = bankCommand(t, bin, "down", "--dir", dir) })
+	t.Cleanup(func() { // a failed test leaves it running
+		if text, err := bankCommand(t, bin, "down", "--dir", dir); err != nil {
+			t.Errorf("down at the end: %v, %s", err, text)
+		}
+	})
 	if text, err := bankCommand(t, bin, "up", "--detach", "--dir", dir); err != nil || !strings.Contains(text, "The bank is open") {
 		t.Fatalf("up --detach: %v\n%s", err, text)
 	}
@@ -316,27 +323,80 @@ func endedLast(t *testing.T, dir string, n int) string {
 
 // stillRunning names the processes that the bank's supervisor has started and that live. Addresses would not tell: a port that has
 // become free may be another test's a moment later.
-func stillRunning(t *testing.T, dir string) (names []string) {
+func stillRunning(t *testing.T, dir string) []string {
 	t.Helper()
 	log, err := os.ReadFile(filepath.Join(dir, "servers", "log", "supervisor.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(log)) {
-		_, rest, ok := strings.Cut(line, "msg=started ")
-		if !ok {
-			continue
+	return aliveOf(t, string(log))
+}
+
+// aliveOf goes by the supervisor's log as to what has ended, since the supervisor notes an end after it has waited for it: from then on the
+// id may be another process's. Whatever it has not noted, also because it died, is looked for.
+func aliveOf(t *testing.T, log string) (names []string) {
+	t.Helper()
+	type process struct {
+		name string
+		pid  int
+	}
+	var started []process
+	for line := range strings.Lines(log) {
+		if _, rest, ok := strings.Cut(line, "msg=started "); ok {
+			var p process
+			if _, err := fmt.Sscanf(rest, "name=%s pid=%d", &p.name, &p.pid); err != nil {
+				t.Fatalf("supervisor.log says %q: %v", line, err)
+			}
+			started = append(started, p)
 		}
-		var name string
-		var pid int
-		if _, err := fmt.Sscanf(rest, "name=%s pid=%d", &name, &pid); err != nil {
-			t.Fatalf("supervisor.log says %q: %v", line, err)
+		if _, rest, ok := strings.Cut(line, "msg=ended name="); ok {
+			name := strings.Fields(rest)[0]
+			for i, p := range slices.Backward(started) { // the last of that name: an earlier one may be a dead supervisor's
+				if p.name == name {
+					started = slices.Delete(started, i, i+1)
+					break
+				}
+			}
 		}
-		if syscall.Kill(pid, 0) == nil {
-			names = append(names, name)
+	}
+	for _, p := range started {
+		if syscall.Kill(p.pid, 0) == nil && !isZombie(p.pid) {
+			names = append(names, p.name)
 		}
 	}
 	return names
+}
+
+// isZombie says whether a process has ended and nobody has waited for it: after a supervisor that was killed that is up to whatever is
+// process 1, in a container often nobody. Only Linux tells, elsewhere process 1 does wait.
+func isZombie(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" ")) // the name before it may hold anything
+	return bytes.HasPrefix(state, []byte("Z"))
+}
+
+// Some process has the id that one of the bank's had: ids are given again.
+func TestWhatHasEndedIsNotStillRunning(t *testing.T) {
+	t.Parallel()
+	started := func(name string) string {
+		return fmt.Sprintf("time=2026-11-30T10:00:00Z level=INFO msg=started name=%s pid=%d\n", name, os.Getpid())
+	}
+	const ended = "time=2026-11-30T10:00:01Z level=INFO msg=ended name=account state=\"exit status 0\"\n"
+	for log, want := range map[string]string{
+		started("account"):                               "account",
+		started("account") + ended:                       "",
+		started("account") + started("transfer") + ended: "transfer",
+		started("account") + ended + started("account"):  "account",
+		started("account") + started("account") + ended:  "account",
+		"msg=started name=account pid=2147483647\n":      "", // no system gives such an id
+	} {
+		if got := strings.Join(aliveOf(t, log), " "); got != want {
+			t.Errorf("running are %q, want %q, by\n%s", got, want, log)
+		}
+	}
 }
 
 // get returns the answer's body, "ok" for an empty one, and "" when nobody answers.

@@ -101,7 +101,9 @@ func ParseData(raw jsontext.Value) (Data, error) {
 	return data, nil
 }
 
-// malformed says what is wrong, to be written behind "data", without the library's own words, which name Go types.
+// malformed says what is wrong, to be written behind "data", without the library's own words, which name Go types. The data of a message is
+// JSON with no member twice, or its envelope could not have been decoded, so what is said of a message names a member and the type that
+// it should have; the rest is for data from elsewhere.
 func malformed(err error) string {
 	var semantic *json.SemanticError
 	if errors.As(err, &semantic) && semantic.Err != nil {
@@ -111,7 +113,7 @@ func malformed(err error) string {
 	if errors.As(err, &syntactic) && errors.Is(err, jsontext.ErrDuplicateName) {
 		return "." + MemberName(syntactic.JSONPointer) + " is given twice"
 	}
-	return ": " + err.Error()
+	return " is not valid JSON"
 }
 
 // MemberName writes a JSON pointer the way people write members: /ids/0 is ids.0.

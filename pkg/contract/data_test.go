@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"example.com/banking/pkg/contract"
+	"example.com/banking/pkg/messaging"
 )
 
 // Whatever a message holds, what is said about it fits into a line of log.
@@ -40,10 +41,22 @@ func TestErrorsAboutDataNameTheMember(t *testing.T) {
 		`{"strange":{"deep":1,"deep":2}}`:       "data.strange.deep is given twice",
 		`[]`:                                    "data must be an object",
 		`{"amountMinor":1.5,"transferId":"a"}`:  "data.amountMinor ",
-		`{"transferId":"a","amountMinor":truu}`: "data: ",
+		`{"transferId":"a","amountMinor":truu}`: "data is not valid JSON",
+		`{"transferId":"\ud800"}`:               "data is not valid JSON",
+		`{"transferId":"a"`:                     "data is not valid JSON",
 	} {
-		if _, err := contract.ParseData([]byte(data)); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := contract.ParseData([]byte(data)); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "jsontext") {
 			t.Errorf("%s: %v, want %s", data, err, want)
+		}
+	}
+}
+
+// What is wrong with the data of a message that could be decoded is the type of a member, and nothing about its syntax.
+func TestDataOfADecodedMessageIsJSON(t *testing.T) {
+	t.Parallel()
+	for _, data := range []string{`{"transferId":"a","transferId":"b"}`, `{"strange":{"deep":1,"deep":2}}`, `{"amountMinor":truu}`, `{"transferId":"\ud800"}`, "{\"transferId\":\"\xff\"}"} {
+		if _, err := messaging.Decode([]byte(`{"messageId":"m","type":"T","data":` + data + `}`)); err == nil {
+			t.Errorf("a message with %q as its data could be decoded", data)
 		}
 	}
 }

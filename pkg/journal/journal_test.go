@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,6 +155,64 @@ func TestRowsOfOneMessageAndOneTransferAreBounded(t *testing.T) {
 	}
 	if got := j.of(t, flooded); len(got) != perTransfer {
 		t.Errorf("%d rows of one transfer", len(got))
+	}
+}
+
+// A batch alone keeps to the bounds, whatever is there before it, and it is the oldest of it that are kept.
+func TestOneBatchKeepsToTheBounds(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	write := func(batch ...entry) {
+		t.Helper()
+		if err := j.write(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	of := func(transfer uuid.UUID, id string, outcome messaging.AttemptOutcome, first, n int) (batch []entry) {
+		for i := range n {
+			a := attempt(transfer, id, first+n-1-i) // the newest first
+			a.Outcome = outcome
+			batch = append(batch, entry{a, transfer})
+		}
+		return batch
+	}
+	count := func(transfer uuid.UUID) map[string]int {
+		n := map[string]int{}
+		for _, a := range j.of(t, transfer) {
+			n[a.MessageID+" "+string(a.Outcome)]++
+			n["last "+a.MessageID] = a.Attempt
+		}
+		return n
+	}
+	const failed, spared = messaging.AttemptRetried, messaging.AttemptSpared
+
+	// Two messages of one transfer, and a transfer beside it: what is counted apart is so within a batch, too.
+	apart, beside := uuid.New(), uuid.New()
+	write(of(apart, "m", failed, 0, 10)...)
+	write(slices.Concat(of(apart, "m", failed, 1000, perMessage), of(apart, "m", spared, 2000, 30), of(apart, "other", failed, 0, 10), of(beside, "m", failed, 0, 10))...)
+	if got, want := count(apart), map[string]int{"m RETRY": perMessage, "m SPARED": 30, "other RETRY": 10, "last m": 2029, "last other": 9}; !maps.Equal(got, want) {
+		t.Errorf("%v are there, want %v", got, want)
+	}
+	if got, want := count(beside), map[string]int{"m RETRY": 10, "last m": 9}; !maps.Equal(got, want) {
+		t.Errorf("%v are there of the transfer beside it, want %v", got, want)
+	}
+
+	alone := uuid.New()
+	write(of(alone, "m", failed, 0, batchSize)...)
+	if got, want := count(alone), map[string]int{"m RETRY": perMessage, "last m": perMessage - 1}; !maps.Equal(got, want) {
+		t.Errorf("%v are there of one batch about one message, want %v", got, want)
+	}
+
+	// Room for ten is left in the transfer, and for five in one of its messages. What the message has no room for takes none of the ten.
+	full := uuid.New()
+	write(of(full, "m", failed, 0, perMessage-5)...)
+	for left := perTransfer - 10 - (perMessage - 5); left > 0; left -= 5 {
+		write(of(full, uuid.NewString(), failed, 0, 5)...)
+	}
+	write(append(of(full, "m", failed, 1000, 20), of(full, "other", failed, 2000, 10)...)...)
+	if got := count(full); len(j.of(t, full)) != perTransfer || got["m RETRY"] != perMessage || got["other RETRY"] != 5 || got["last other"] != 2004 {
+		t.Errorf("%d rows of one transfer, %d of one message and %d of the other, up to %d; want %d, %d and 5, up to 2004",
+			len(j.of(t, full)), got["m RETRY"], got["other RETRY"], got["last other"], perTransfer, perMessage)
 	}
 }
 

@@ -13,17 +13,26 @@ import (
 )
 
 // The oldest rows of a message and of a transfer are kept, those beyond the bounds are not: how it began tells most. What was spared or
-// cancelled is counted apart, so that a long outage does not use up the room of what follows it. Replicas that write at the same
-// moment may go beyond by a batch.
+// cancelled is counted apart, so that a long outage does not use up the room of what follows it.
+//
+// A statement does not see its own rows, so the rows of a batch are numbered, and what is there already comes on top. Those that their
+// message has no room for take none of their transfer's. Replicas that write at the same moment may go beyond by a batch.
 const insertSQL = `
+with batch as (
+    select *, row_number() over (partition by transfer_id, message_id, outcome in ('SPARED', 'CANCELLED') order by at) as of_message
+    from unnest($1::uuid[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::integer[], $7::text[], $8::text[], $9::text[], $10::bigint[], $11::text[])
+        as m (transfer_id, message_id, queue, at, type, attempt, class, outcome, reason, delay_ms, error)
+), kept as (
+    select *, row_number() over (partition by transfer_id order by at) as of_transfer
+    from batch b
+    where $12 >= of_message + (
+        select count(*) from attempts a where a.transfer_id = b.transfer_id and a.message_id = b.message_id
+        and (a.outcome in ('SPARED', 'CANCELLED')) = (b.outcome in ('SPARED', 'CANCELLED')))
+)
 insert into attempts (transfer_id, message_id, queue, at, type, attempt, class, outcome, reason, delay_ms, error)
 select transfer_id, message_id, queue, at, type, attempt, class, outcome, reason, delay_ms, error
-from unnest($1::uuid[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::integer[], $7::text[], $8::text[], $9::text[], $10::bigint[], $11::text[])
-    as m (transfer_id, message_id, queue, at, type, attempt, class, outcome, reason, delay_ms, error)
-where $12 > (
-    select count(*) from attempts a where a.transfer_id = m.transfer_id and a.message_id = m.message_id
-    and (a.outcome in ('SPARED', 'CANCELLED')) = (m.outcome in ('SPARED', 'CANCELLED')))
-  and $13 > (select count(*) from attempts a where a.transfer_id = m.transfer_id)
+from kept k
+where $13 >= of_transfer + (select count(*) from attempts a where a.transfer_id = k.transfer_id)
 on conflict do nothing`
 
 // write writes a batch.

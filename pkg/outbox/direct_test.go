@@ -101,20 +101,22 @@ func TestRowsOfADeadProcessAreSentWhenTheirHoldIsOver(t *testing.T) {
 	}
 }
 
-// Whatever is not confirmed is the relay's at once, and the relay alone decides what becomes of it.
+// Whatever is not confirmed is the relay's at once, and the relay alone decides what becomes of it. No sweep comes within the test: the
+// release has to wake a relay, and to lead it back to a row that others have overtaken.
 func TestWhatIsNotConfirmedGoesByTheRelay(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]messaging.Outcome{"nacked": messaging.Nacked, "returned": messaging.Returned, "unknown": messaging.Unknown} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := &broker{}
-			o := startOpen(t, Config{Pool: newPool(t), Publisher: b, Poll: 20 * time.Millisecond})
-			o.hold = time.Minute // longer than eventually waits: only a release lets the relay have it
+			o := startOpen(t, Config{Pool: newPool(t), Publisher: b})
+			o.hold = 2 * deadline // longer than eventually waits: only a release lets the relay have it
+			overtake(o)
 			b.set(func(batch []messaging.Publishing) (outcomes []messaging.Outcome, err error) {
 				b.set(nil) // once
 				for _, p := range batch {
 					outcome := messaging.Acked
-					if p.MessageId == "bad" {
+					if p.MessageId != "good" {
 						outcome = fails
 					}
 					outcomes = append(outcomes, outcome)
@@ -124,16 +126,25 @@ func TestWhatIsNotConfirmedGoesByTheRelay(t *testing.T) {
 				}
 				return outcomes, err
 			})
-			commit(t, o, newMessage(t, "good"), newMessage(t, "bad")).Committed()
+			commit(t, o, newMessage(t, "bad"), newMessage(t, "good"), newMessage(t, "worse")).Committed()
 			awaitEmpty(t, o.config.Pool)
-			if b.times("good") != 1 || b.times("bad") != 2 {
-				t.Errorf("the good one was published %d times, the bad one %d", b.times("good"), b.times("bad"))
+			if b.times("good") != 1 || b.times("bad") != 2 || b.times("worse") != 2 {
+				t.Errorf("the good one was published %d times, the bad ones %d and %d", b.times("good"), b.times("bad"), b.times("worse"))
 			}
-			if n := testutil.ToFloat64(o.metrics.published.WithLabelValues(name)); n != 1 {
-				t.Errorf("%v tries are counted as %s, want that of the direct way", n, name)
+			if n := testutil.ToFloat64(o.metrics.published.WithLabelValues(name)); n != 2 {
+				t.Errorf("%v tries are counted as %s, want those of the direct way", n, name)
 			}
 		})
 	}
+}
+
+// overtake has claims start far above any row of a test, as they do when many others have been sent meanwhile.
+func overtake(o *Outbox) {
+	const farAbove = 1 << 40
+	f := &o.frontier
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hint, f.candidate, f.highest = farAbove, farAbove, farAbove
 }
 
 // With the broker away rows are written without a hold: the relay has them as soon as it is back, and nobody else asks.
@@ -155,6 +166,38 @@ func TestTheDirectWayClosesWithTheBroker(t *testing.T) {
 	q.Committed()
 	awaitEmpty(t, o.config.Pool)
 	eventually(t, "it is open again", o.direct.open.Load)
+}
+
+// A body that no consumer could read is published by neither way: the relay sets it aside.
+func TestWhatIsNoJSONDoesNotGoDirectly(t *testing.T) {
+	t.Parallel()
+	b := &broker{}
+	o := startOpen(t, Config{Pool: newPool(t), Publisher: b})
+	bad := newMessage(t, "bad")
+	bad.Body = []byte("not JSON")
+	commit(t, o, bad, newMessage(t, "good")).Committed()
+	eventually(t, "it alone is left, set aside", func() bool {
+		return rowCount(t, o.config.Pool, "true") == 1 && rowCount(t, o.config.Pool, "message_id = 'bad' and set_aside_at is not null") == 1
+	})
+	if b.times("bad") != 0 || b.times("good") != 1 {
+		t.Errorf("the bad one was published %d times, the good one %d", b.times("bad"), b.times("good"))
+	}
+}
+
+// While the direct way is closed, a commit wakes the relay.
+func TestCommittedMessagesWakeTheRelayWhileTheDirectWayIsClosed(t *testing.T) {
+	t.Parallel()
+	o := newOutbox(Config{Pool: newPool(t), Publisher: &broker{}}) // nothing of it runs
+	q := commit(t, o, newMessage(t, "next"))
+	if n := rowCount(t, o.config.Pool, "next_attempt_at is null"); q.Hold() != nil || n != 1 {
+		t.Errorf("held for %v, %d rows are the relay's", q.Hold(), n)
+	}
+	if commit(t, o).Committed(); len(o.wake) != 0 {
+		t.Error("a transaction without messages wakes the relay")
+	}
+	if q.Committed(); len(o.wake) != 1 {
+		t.Error("the relay is not woken")
+	}
 }
 
 // What is being published directly at the stop has time to be confirmed, and is deleted.
@@ -182,6 +225,27 @@ func TestStopWaitsForDirectPublishings(t *testing.T) {
 	}
 	if q := o.Prepare(newMessages(t, 1)); q.Hold() != nil {
 		t.Error("a row that is written after the stop is held")
+	}
+}
+
+// A handler that commits after the stop publishes nothing: nobody would delete the row, and the next process would send it a second time.
+func TestWhatIsCommittedAfterTheStopIsLeftToTheNextProcess(t *testing.T) {
+	t.Parallel()
+	b := &broker{}
+	o := newOutbox(Config{Pool: newPool(t), Publisher: b})
+	stop := run(t, o)
+	openDirect(t, o)
+	o.hold = time.Hour
+	late := commit(t, o, newMessage(t, "late"))
+	insert(t, o, newMessage(t, "farewell")) // and nobody wakes a relay
+	stop()
+	late.Committed()
+	o.direct.running.Wait()
+	if n := rowCount(t, o.config.Pool, "next_attempt_at is not null"); n != 1 || b.times("late") != 0 {
+		t.Errorf("%d rows are held, published %d times", n, b.times("late"))
+	}
+	if o.direct.open.Load() || b.times("farewell") != 1 {
+		t.Error("the confirm of what the relay sent at the stop has opened the direct way again")
 	}
 }
 
@@ -231,6 +295,9 @@ func TestConfirmedRowsOutliveADatabaseFailure(t *testing.T) {
 	}
 	if n := rowCount(t, o.config.Pool, "id = 2"); n != 1 || rowCount(t, o.config.Pool, "true") != 1 {
 		t.Errorf("%d of the released row, %d rows in all", n, rowCount(t, o.config.Pool, "true"))
+	}
+	if high := o.frontier.high(); high != 1 { // nothing else tells the claims where to start when nearly all goes directly
+		t.Errorf("the frontier is at %d, want the id of the confirmed row", high)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,10 +26,11 @@ var failing = scenario{
 				return 0, err
 			}
 			f := failures{market: m}
-			f.session = messaging.NewSession(messaging.SessionConfig{URLs: []string{s.access.OperatorAMQPURL}, Name: "bench"})
+			session := messaging.NewSession(messaging.SessionConfig{URLs: []string{s.access.OperatorAMQPURL}, Name: "bench"})
+			f.session = session
 			connected, disconnect := context.WithCancel(ctx)
 			defer disconnect()
-			go f.session.Run(connected) // who publishes is told what goes wrong
+			go session.Run(connected) // who publishes is told what goes wrong
 			err = s.withChannel(func(ch *amqp.Channel) error {
 				f.channel = ch
 				return f.measure(ctx, b.Transfers/2, &found)
@@ -42,7 +44,9 @@ var failing = scenario{
 // failures is a market in which some messages are bad.
 type failures struct {
 	*market
-	session *messaging.Session
+	session interface {
+		Publish(context.Context, []messaging.Publishing) ([]messaging.Outcome, error)
+	}
 	channel *amqp.Channel
 	parked  int // bad messages so far that are to be given up in the end
 }
@@ -186,10 +190,26 @@ func (f *failures) publish(ctx context.Context, bad int, over time.Duration) err
 		for ; sent < due; sent++ {
 			events = append(events, eventAboutNobody())
 		}
-		if _, err := f.session.Publish(ctx, events); err != nil {
+		outcomes, err := f.session.Publish(ctx, events)
+		if err := errors.Join(err, f.expect(outcomes)); err != nil {
 			return err
 		}
-		f.parked += len(events)
+	}
+	return nil
+}
+
+// expect counts the events that transfer's queue has got, which will be parked. Any other would be waited for in vain.
+func (f *failures) expect(outcomes []messaging.Outcome) error {
+	others := map[messaging.Outcome]int{}
+	for _, outcome := range outcomes {
+		if outcome == messaging.Acked {
+			f.parked++
+		} else {
+			others[outcome]++
+		}
+	}
+	if len(others) > 0 {
+		return fmt.Errorf("of %d bad messages the broker has not confirmed all: %v", len(outcomes), others)
 	}
 	return nil
 }
@@ -198,6 +218,7 @@ func eventAboutNobody() messaging.Publishing {
 	return messaging.Publishing{
 		Exchange:   contract.EventsExchange,
 		RoutingKey: contract.RoutingKey(contract.AccountDebited),
+		Mandatory:  true, // one that comes to no queue will not be parked
 		Publishing: amqp.Publishing{
 			DeliveryMode: amqp.Persistent,
 			Body:         fmt.Appendf(nil, `{"messageId":%q,"type":%q,"data":{"transferId":%q}}`, uuid.NewString(), contract.AccountDebited, uuid.NewString()),

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -110,7 +111,13 @@ func (b *bank) restrict(env *testenv.Env) {
 		if err := m.Put(b.t.Context(), "/api/users/"+login, map[string]string{"password": "p", "tags": ""}); err != nil {
 			b.t.Fatal(err)
 		}
-		b.t.Cleanup(func() { _ = m.Delete(b.t.Context(), "/api/users/"+login) })
+		b.t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(b.t.Context()), time.Minute)
+			defer cancel()
+			if err := m.Delete(ctx, "/api/users/"+login); err != nil {
+				b.t.Errorf("the broker's user %s is left behind: %v", login, err)
+			}
+		})
 		if err := m.Put(b.t.Context(), "/api/permissions/"+env.VHost+"/"+login, servers.ServiceGrant(name)); err != nil {
 			b.t.Fatal(err)
 		}
