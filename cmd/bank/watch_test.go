@@ -83,7 +83,7 @@ func TestServiceIsStartedAgain(t *testing.T) {
 		t.Errorf("it is said to run before it is ready:\n%s", said)
 	}
 	ready()
-	waitFor(t, said, func() bool { return strings.Count(said.String(), again) == before+1 })
+	waitFor(t, said, func() bool { return strings.Count(said.String(), again) > before })
 	if refused := strings.TrimSpace(order("start")); refused != "bank: transfer is running, there is nothing to start" {
 		t.Errorf("start of what runs: %q", refused)
 	}
@@ -112,7 +112,7 @@ func TestServiceIsStartedAgain(t *testing.T) {
 	if err := stranger.Close(); err != nil {
 		t.Error(err)
 	}
-	waitFor(t, said, func() bool { return strings.Count(said.String(), again) == before+2 })
+	waitFor(t, said, func() bool { return strings.Count(said.String(), again) > before+1 })
 
 	// So are the ports of the servers.
 	if text, err := bankCommand(t, bin, "service", "stop", "postgres", "--dir", dir); err != nil {
