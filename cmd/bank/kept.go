@@ -56,12 +56,20 @@ func (b *bank) keptServers() []*kept {
 	}}
 }
 
+// refusal says why an order does not fit the state that the process is in: a control.ErrState that needs not say so.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// Is makes errors.Is find what it is.
+func (r refusal) Is(target error) bool { return target == control.ErrState }
+
 // obey carries an order out.
 func (k *kept) obey(o keptOrder) error {
 	state := k.state()
 	exists := state == control.Running || state == control.Paused
 	refuse := func(wanted string) error {
-		return fmt.Errorf("%s is %s, %s: %w", k.name, state, wanted, control.ErrState)
+		return refusal(fmt.Sprintf("%s is %s, %s", k.name, state, wanted))
 	}
 	switch o.verb {
 	case control.Stop, control.Restart:

@@ -25,7 +25,7 @@ type service struct {
 	process supervise.Process // without its address
 	token   string            // its ADMIN_TOKEN, by which it is told from another bank's
 	run     func(supervise.Process) (*supervise.Child, error)
-	taken   map[int]bool // the ports of this bank's services
+	ports   *servers.Ports // where this bank's ports are taken
 
 	port   int
 	url    string
@@ -42,26 +42,35 @@ const portAttempts = 5
 // errEndedEarly says that a service ended before it was ready.
 var errEndedEarly = errors.New("ended before it was ready")
 
-// start starts the service on the port, or on a free one when somebody listens there.
+// start starts the service on the port, or on a free one when that is somebody else's. 0 is any.
 func (s *service) start(port int, term *terminal) error {
 	s.port = port
-	if s.taken[port] || !servers.PortFree(port) {
+	if port == 0 || !s.ports.Take(port) {
 		var err error
-		if s.port, err = servers.FreePort(s.taken); err != nil {
+		if s.port, err = s.ports.TakeAny(); err != nil {
 			return err
 		}
+	}
+	if port != 0 && s.port != port {
 		term.printf("  port %d is taken, %s listens on %d\n", port, s.name, s.port)
 	}
-	s.taken[s.port] = true
 	s.url = "http://" + s.address()
-	return s.restart(nil)
+	return s.launch(nil)
 }
 
 func (s *service) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// restart starts the service where it was, so that the addresses that people have stay valid. What is changed in its environment counts
-// for this start only.
+// restart starts the service where it was, so that the addresses that people have stay valid. No other bank has that port now, but any
+// program can listen on it that does not ask whose it is.
 func (s *service) restart(changed map[string]string) error {
+	if !servers.PortFree(s.port) {
+		return fmt.Errorf("port %d is taken by another program, and %s does not change its own: end that program first", s.port, s.name)
+	}
+	return s.launch(changed)
+}
+
+// launch runs the program. What is changed in its environment counts for this start only.
+func (s *service) launch(changed map[string]string) error {
 	p := s.process
 	p.Env = append(slices.Clone(p.Env), "HTTP_ADDR="+s.address())
 	for name, value := range changed {
@@ -79,10 +88,15 @@ func (s *service) restart(changed map[string]string) error {
 }
 
 // bringUp waits until the service that was started is ready. Between the choice of a port and its use another
-// program can take it, most likely another bank that starts at the same time; then the service gets another port.
+// program can take it; then the service gets another port.
 func (s *service) bringUp(ctx context.Context, term *terminal) error {
+	began := time.Now()
 	for attempt := 1; ; attempt++ {
-		err := s.awaitReady(ctx, term)
+		err := s.awaitReady(ctx, s.child, term)
+		if err == nil {
+			term.printf("  %s is ready on %s (%.1f s)\n", s.name, s.url, time.Since(began).Seconds())
+			return nil
+		}
 		if !errors.Is(err, errEndedEarly) || servers.PortFree(s.port) || attempt == portAttempts {
 			return err
 		}
@@ -94,8 +108,9 @@ func (s *service) bringUp(ctx context.Context, term *terminal) error {
 
 const readyInterval = 100 * time.Millisecond
 
-// awaitReady polls /readyz. A service that ends before it is ready has its log's end shown, since the reason stands there.
-func (s *service) awaitReady(ctx context.Context, term *terminal) error {
+// awaitReady polls /readyz until the service that was started as this child is ready. One that ends before it is ready has its log's end
+// shown, since the reason stands there.
+func (s *service) awaitReady(ctx context.Context, child *supervise.Child, term *terminal) error {
 	began := time.Now()
 	tick := time.NewTicker(readyInterval)
 	defer tick.Stop()
@@ -104,8 +119,7 @@ func (s *service) awaitReady(ctx context.Context, term *terminal) error {
 	reason := ""
 	for {
 		ready, why := s.probe(ctx, client)
-		if ready {
-			term.printf("  %s is ready on %s (%.1f s)\n", s.name, s.url, time.Since(began).Seconds())
+		if ready && !over(child) { // or it is somebody else who answers
 			return nil
 		}
 		if why != reason && time.Since(began) > 2*time.Second {
@@ -113,13 +127,17 @@ func (s *service) awaitReady(ctx context.Context, term *terminal) error {
 			term.printf("  waiting for %s: %s\n", s.name, reason)
 		}
 		select {
-		case <-s.child.Done():
-			return fmt.Errorf("%s %w (%s):\n%s", s.name, errEndedEarly, s.child.Exit(), s.lastLines())
+		case <-child.Done():
+			return s.endedEarly(child)
 		case <-ctx.Done():
 			return fmt.Errorf("%s did not become ready: %w: %s", s.name, ctx.Err(), why)
 		case <-tick.C:
 		}
 	}
+}
+
+func (s *service) endedEarly(child *supervise.Child) error {
+	return fmt.Errorf("%s %w (%s):\n%s", s.name, errEndedEarly, child.Exit(), s.lastLines())
 }
 
 // probe asks whether the service is ready, and whether it is this one: before a service finds its port taken, another

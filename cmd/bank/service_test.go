@@ -34,7 +34,7 @@ func TestServiceWhosePortWasTakenGetsAnother(t *testing.T) {
 	term := &terminal{out: &said, err: io.Discard}
 	s.port = portOf(t, other.URL)
 	s.url = other.URL
-	if err := s.restart(nil); err != nil { // as start does, which found the port free
+	if err := s.launch(nil); err != nil { // as start does, which found the port free
 		t.Fatal(err)
 	}
 
@@ -47,6 +47,28 @@ func TestServiceWhosePortWasTakenGetsAnother(t *testing.T) {
 	}
 	if !strings.Contains(said.String(), "is taken, account listens on "+strconv.Itoa(s.port)) {
 		t.Errorf("the other port is not told:\n%s", said.String())
+	}
+}
+
+// The port of a stopped service stays its own: another bank's would otherwise get what people send there, and the admin token.
+func TestPortOfAStoppedServiceIsKeptForIt(t *testing.T) {
+	t.Parallel()
+	ours, theirs := fakeAccount(t), fakeAccount(t)
+	term := &terminal{out: io.Discard, err: io.Discard}
+	if err := errors.Join(ours.start(0, term), ours.bringUp(t.Context(), term), ours.child.Stop()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(theirs.start(ours.port, term), theirs.bringUp(t.Context(), term)); err != nil {
+		t.Fatal(err)
+	}
+	if theirs.port == ours.port {
+		t.Fatal("another bank's service has got the port")
+	}
+	if err := errors.Join(ours.restart(nil), ours.awaitReady(t.Context(), ours.child, term)); err != nil {
+		t.Error(err)
+	}
+	if get(ours.url+"/pid") != strconv.Itoa(ours.child.PID()) {
+		t.Errorf("%q answers on %s", get(ours.url+"/pid"), ours.url)
 	}
 }
 
@@ -119,7 +141,9 @@ func fakeAccount(t *testing.T) *service {
 			t.Error(err)
 		}
 	})
-	return &service{name: "account", token: "own", run: sup.Start, taken: map[int]bool{}, process: supervise.Process{
+	ports := &servers.Ports{}
+	t.Cleanup(ports.Release)
+	return &service{name: "account", token: "own", run: sup.Start, ports: ports, process: supervise.Process{
 		Name: "account", Path: filepath.Join(bin, "account"), Dir: dir, Log: filepath.Join(dir, "account.log"),
 		Env: []string{"DATABASE_URL=x", "AMQP_URL=x", "ADMIN_TOKEN=own"},
 	}}

@@ -31,7 +31,6 @@ func (b *bank) startServices(ctx context.Context, access servers.Bank) error {
 		return fmt.Errorf("find own folder: %w", err)
 	}
 	folder := filepath.Dir(exe)
-	b.taken = map[int]bool{}
 	programs := []program{
 		{"account", 8081, &b.where.AccountURL,
 			[]string{"DATABASE_URL=" + access.AccountDatabaseURL, "AMQP_URL=" + access.AccountAMQPURL}},
@@ -72,17 +71,14 @@ func (b *bank) startPrograms(ctx context.Context, folder string, programs ...pro
 		if _, err := os.Stat(path); err != nil {
 			return fmt.Errorf("program of the service %s: %w (build it with 'make build')", p.name, err)
 		}
-		s := &service{name: p.name, token: b.where.AdminToken, run: b.servers.Run, taken: b.taken, process: supervise.Process{
+		s := &service{name: p.name, token: b.where.AdminToken, run: b.servers.Run, ports: b.servers.Ports(), process: supervise.Process{
 			Name: p.name, Path: path, Dir: b.term.dir, StopTimeout: stopTimeout,
 			Env: append(append(slices.Clone(b.environment), p.env...), "ADMIN_TOKEN="+b.where.AdminToken),
 			Log: filepath.Join(b.term.dir, "logs", p.name+".log"),
 		}}
 		port := p.port
 		if b.anyPort {
-			var err error
-			if port, err = servers.FreePort(b.taken); err != nil {
-				return err
-			}
+			port = 0 // any
 		}
 		if err := s.start(port, b.term); err != nil {
 			return err

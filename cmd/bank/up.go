@@ -66,7 +66,6 @@ type bank struct {
 	servers  *servers.Servers
 	services []*service
 	others   []services.Service // beside account, transfer and the console
-	taken    map[int]bool       // the services' ports
 	anyPort  bool               // the usual ones are left to others
 	where    endpoints
 	orders   net.Listener // nil: nobody can give any

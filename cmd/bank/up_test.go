@@ -46,6 +46,9 @@ type fakeConfig struct {
 	Faults running.Switch `env:"FAULTS" envDefault:"off" desc:"faults on purpose"`
 }
 
+// In the folder of a bank these files make its services end at once when they are started, or not become ready.
+const brokenFile, unreadyFile = "broken", "unready"
+
 func fakeService() error {
 	for _, name := range []string{"DATABASE_URL", "AMQP_URL", "ADMIN_TOKEN", "HTTP_ADDR"} {
 		if os.Getenv(name) == "" {
@@ -56,10 +59,18 @@ func fakeService() error {
 	if set := os.Getenv("MAX_ATTEMPTS"); set != "" {
 		return fmt.Errorf("log format %q and %s attempts", os.Getenv("LOG_FORMAT"), set)
 	}
+	if _, err := os.Stat(brokenFile); err == nil {
+		return errors.New("broken by the test")
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := os.Stat(unreadyFile); err == nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = fmt.Fprint(w, "held up by the test")
+		}
+	})
 	mux.HandleFunc("GET /admin", func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+os.Getenv("ADMIN_TOKEN") {
 			w.WriteHeader(http.StatusUnauthorized)

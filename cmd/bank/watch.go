@@ -43,6 +43,8 @@ func (b *bank) watch(ctx context.Context) error {
 func (b *bank) keep(ctx context.Context, k *kept) error {
 	wait, began := firstRestart, time.Now()
 	var again <-chan time.Time // when it is started again, after it has ended by itself
+	var starting *gettingReady // after it was started again
+	defer func() { starting.forget() }()
 	for {
 		var ended <-chan struct{}
 		if k.runs() {
@@ -60,7 +62,14 @@ func (b *bank) keep(ctx context.Context, k *kept) error {
 			if k.state() == control.Restarting { // an order did not get it to run
 				again = time.After(wait)
 			}
+			if !k.runs() || !starting.is(k.child()) { // who gave the order is told how that goes
+				starting = starting.forget()
+			}
 			o.done <- err
+			continue
+		case <-starting.done():
+			b.term.printf("%s runs again\n", k.title)
+			starting = starting.forget()
 			continue
 		case <-ended:
 			select {
@@ -71,12 +80,17 @@ func (b *bank) keep(ctx context.Context, k *kept) error {
 			if time.Since(began) > steady {
 				wait = firstRestart
 			}
-			b.term.printf("%s has ended by itself; starting it again in %s\n", k.title, wait)
+			if starting == nil {
+				b.term.printf("%s has ended by itself; starting it again in %s\n", k.title, wait)
+			} else {
+				b.term.printf("%v\nstarting %s again in %s\n", k.service.endedEarly(k.child()), k.title, wait)
+				starting = starting.forget()
+			}
 			k.note(control.Restarting, nil)
 		case <-again:
 			began = time.Now()
-			starting, cancel := context.WithTimeout(ctx, startTimeout)
-			err := k.start(starting, k.changed())
+			limited, cancel := context.WithTimeout(ctx, startTimeout)
+			err := k.start(limited, k.changed())
 			cancel()
 			switch {
 			case errors.Is(err, supervise.ErrGone):
@@ -84,9 +98,13 @@ func (b *bank) keep(ctx context.Context, k *kept) error {
 			case ctx.Err() != nil:
 				return nil
 			case err != nil:
-				b.term.printf("%s did not start: %v\n", k.title, err)
+				b.term.printf("%s did not start, trying again in %s: %v\n", k.title, wait, err)
 			default:
-				b.term.printf("%s runs again\n", k.title)
+				if k.service == nil { // a server is ready by now
+					b.term.printf("%s runs again\n", k.title)
+				} else {
+					starting = b.getReady(ctx, k.service)
+				}
 				k.note(control.Running, k.changed())
 				again = nil
 				continue
@@ -95,4 +113,41 @@ func (b *bank) keep(ctx context.Context, k *kept) error {
 		again = time.After(wait)
 		wait = min(2*wait, lastRestart)
 	}
+}
+
+// gettingReady is a service that was started again and is waited for, until it is ready, ends, or is forgotten. That goes on beside the
+// loop that keeps it, which serves orders meanwhile. nil is none.
+type gettingReady struct {
+	child *supervise.Child
+	ready chan struct{} // closed when it is
+	leave context.CancelFunc
+}
+
+func (b *bank) getReady(ctx context.Context, s *service) *gettingReady {
+	ctx, leave := context.WithCancel(ctx)
+	g := &gettingReady{child: s.child, ready: make(chan struct{}), leave: leave}
+	go func() {
+		if s.awaitReady(ctx, g.child, b.term) == nil { // why it has ended is told by who sees it end
+			close(g.ready)
+		}
+	}()
+	return g
+}
+
+// done is closed when the service is ready.
+func (g *gettingReady) done() <-chan struct{} {
+	if g == nil {
+		return nil
+	}
+	return g.ready
+}
+
+func (g *gettingReady) is(child *supervise.Child) bool { return g != nil && g.child == child }
+
+// forget ends the wait, and returns none.
+func (g *gettingReady) forget() *gettingReady {
+	if g != nil {
+		g.leave()
+	}
+	return nil
 }

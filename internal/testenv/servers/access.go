@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 )
@@ -26,9 +24,9 @@ type access struct {
 	ServicePasswords map[string]string `json:"servicePasswords"`
 }
 
-// loadAccess reads the access of an earlier start or makes a new one. The earlier ports are given up when one of
-// them is taken, or when otherPorts says so.
-func loadAccess(dir string, otherPorts bool) (access, error) {
+// loadAccess reads the access of an earlier start or makes a new one, and takes its ports, in place of those that are taken already. The
+// earlier ports are given up when one of them is somebody else's, or when otherPorts says so.
+func loadAccess(dir string, own *Ports, otherPorts bool) (access, error) {
 	path := filepath.Join(dir, accessFile)
 	var a access
 	content, err := os.ReadFile(path)
@@ -45,8 +43,9 @@ func loadAccess(dir string, otherPorts bool) (access, error) {
 			return access{}, fmt.Errorf("read the servers' ports and passwords: %s: %w", path, err)
 		}
 	}
-	if otherPorts || !a.portsFree() {
-		if err := a.choosePorts(); err != nil {
+	own.Release()
+	if otherPorts || !a.takePorts(own) {
+		if err := a.choosePorts(own); err != nil {
 			return access{}, err
 		}
 	}
@@ -82,47 +81,22 @@ func (a *access) ports() []*int {
 	return []*int{&a.AMQPPort, &a.ManagementPort, &a.PrometheusPort, &a.DistributionPort, &a.EPMDPort, &a.PostgresPort}
 }
 
-func (a *access) portsFree() bool {
+// takePorts takes the ports of an earlier start, all or none.
+func (a *access) takePorts(own *Ports) bool {
 	for _, port := range a.ports() {
-		if *port == 0 || !PortFree(*port) {
+		if *port == 0 || !own.Take(*port) {
+			own.Release()
 			return false
 		}
 	}
 	return true
 }
 
-func (a *access) choosePorts() error {
-	taken := map[int]bool{}
+func (a *access) choosePorts(own *Ports) (err error) {
 	for _, port := range a.ports() {
-		p, err := FreePort(taken)
-		if err != nil {
+		if *port, err = own.TakeAny(); err != nil {
 			return err
 		}
-		*port, taken[p] = p, true
 	}
 	return nil
-}
-
-// Ports are chosen below the range from which systems take the local ends of outgoing connections (32768 upwards on
-// Linux, 49152 elsewhere): such a connection could take the port of a server that is being restarted.
-const lowestPort, highestPort = 15000, 32000
-
-// FreePort returns a loopback TCP port that nobody listens on and that is not in taken.
-func FreePort(taken map[int]bool) (int, error) {
-	for range 1000 {
-		port := lowestPort + mathrand.IntN(highestPort-lowestPort)
-		if !taken[port] && PortFree(port) {
-			return port, nil
-		}
-	}
-	return 0, fmt.Errorf("no free port found between %d and %d", lowestPort, highestPort)
-}
-
-// PortFree says whether a loopback TCP port can be listened on.
-func PortFree(port int) bool {
-	l, err := net.Listen("tcp", loopback(port))
-	if err != nil {
-		return false
-	}
-	return l.Close() == nil
 }

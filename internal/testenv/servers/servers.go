@@ -40,6 +40,7 @@ type Servers struct {
 	cfg      Config
 	programs programs
 	access   access
+	ports    Ports // its own, and those of what Run starts
 	sup      *supervise.Supervisor
 	pg       postgres
 	broker   broker
@@ -84,11 +85,11 @@ func Start(ctx context.Context, cfg Config) (*Servers, error) {
 			return s, nil
 		}
 		if !errors.Is(err, errEndedEarly) || attempt == startAttempts {
-			return nil, errors.Join(err, s.sup.Close())
+			return nil, errors.Join(err, s.Stop())
 		}
 		_, _ = fmt.Fprintf(cfg.Log, "servers: trying other ports: %v\n", err)
 		if err := s.stopBoth(); err != nil {
-			return nil, errors.Join(err, s.sup.Close())
+			return nil, errors.Join(err, s.Stop())
 		}
 	}
 }
@@ -113,7 +114,7 @@ func (s *Servers) supervision() supervise.Config {
 
 func (s *Servers) startBoth(ctx context.Context, otherPorts bool) error {
 	var err error
-	if s.access, err = loadAccess(s.cfg.Dir, otherPorts); err != nil {
+	if s.access, err = loadAccess(s.cfg.Dir, &s.ports, otherPorts); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -128,6 +129,7 @@ func (s *Servers) stopBoth() error {
 
 // Stop stops both servers and everything that Run started, and returns when they have ended.
 func (s *Servers) Stop() error {
+	defer s.ports.Release()
 	if err := s.sup.Close(); err != nil {
 		return fmt.Errorf("stop servers: %w", err)
 	}
@@ -137,6 +139,9 @@ func (s *Servers) Stop() error {
 // Gone is closed when the supervisor has ended without being asked to: nothing can be started again then, see
 // supervise.ErrGone, and Stop waits for what is ending.
 func (s *Servers) Gone() <-chan struct{} { return s.sup.Gone() }
+
+// Ports are those of the servers. What Run starts takes its own here; all are given back when everything has been stopped.
+func (s *Servers) Ports() *Ports { return &s.ports }
 
 // clientRank is the lowest stop rank of what Run starts; the servers themselves have rank 0.
 const clientRank = 1

@@ -113,5 +113,5 @@ func (sh *sharing) start(ctx context.Context, log io.Writer, lease *Lease) error
 	if err != nil {
 		err = fmt.Errorf("shared servers: write addresses: %w", err)
 	}
-	return errors.Join(err, s.sup.Close())
+	return errors.Join(err, s.Stop()) // nobody restarts a shared server, so that its ports need no more than that it listens
 }
