@@ -57,8 +57,8 @@ func (e *endpoints) fields() []field {
 
 func endpointsFile(dir string) string { return filepath.Join(dir, "endpoints.env") }
 
-// loadEndpoints reads the file that 'bank up' wrote into dir and lets the environment override it. Without the file the
-// environment alone has to do. What neither names stays empty: see need.
+// loadEndpoints reads the file that 'bank up' wrote into dir and lets the environment override it. Without the file, or with that of a bank
+// that was killed, the environment alone has to do. What neither names stays empty: see need.
 func loadEndpoints(dir string) (*endpoints, error) {
 	e := &endpoints{dir: dir}
 	others, err := services.Others()
@@ -74,6 +74,8 @@ func loadEndpoints(dir string) (*endpoints, error) {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
 		return e, fmt.Errorf("read addresses: %w", err)
+	case e.killed(): // its ports are another's by now, perhaps another bank's
+		_ = file.Close()
 	default:
 		defer func() { _ = file.Close() }()
 		lines := bufio.NewScanner(file)
@@ -108,6 +110,9 @@ func (e *endpoints) need(keys ...string) error {
 	if len(missing) == 0 {
 		return nil
 	}
+	if e.killed() {
+		return e.wasKilled()
+	}
 	names := strings.Join(missing, ", ")
 	if e.dir != "" && supervise.Locked(filepath.Join(e.dir, lockFile)) {
 		return fmt.Errorf("%s not known yet: a bank is starting in %s, and says its addresses when it is ready", names, e.dir)
@@ -115,17 +120,27 @@ func (e *endpoints) need(keys ...string) error {
 	return fmt.Errorf("%s not known: start a bank with 'bank up' (or 'make up'), or set it in the environment", names)
 }
 
-// gone explains why nobody answers, when the bank that wrote its addresses down has ended without taking them away: nil when that
-// is not so.
+// gone explains why nobody answers, when the bank has been killed while it was being asked: nil when that is not so.
 func (e *endpoints) gone(err error) error {
 	var unreachable *net.OpError
-	if _, missing := os.Stat(endpointsFile(e.dir)); !errors.As(err, &unreachable) || missing != nil {
+	if !errors.As(err, &unreachable) || !e.killed() {
 		return nil
 	}
+	return e.wasKilled()
+}
+
+// killed says whether the bank that wrote its addresses down has ended without taking them away.
+func (e *endpoints) killed() bool {
 	lock := filepath.Join(e.dir, lockFile)
-	if _, missing := os.Stat(lock); missing != nil || supervise.Locked(lock) {
-		return nil
+	for _, path := range []string{endpointsFile(e.dir), lock} {
+		if _, missing := os.Stat(path); missing != nil {
+			return false
+		}
 	}
+	return !supervise.Locked(lock)
+}
+
+func (e *endpoints) wasKilled() error {
 	return fmt.Errorf("the bank in %s does not run any more, it was killed; the addresses in %s are its last. '%s' starts it again", e.dir, endpointsFile(e.dir), e.upCommand())
 }
 

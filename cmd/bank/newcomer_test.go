@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,7 +105,10 @@ func TestUnknownAddressesAreSaidInOneWay(t *testing.T) {
 		}
 	}
 
-	// Killed, it has left its addresses behind, where nobody answers.
+	// Killed, it has left its addresses behind, where nobody answers, or another bank does.
+	var asked atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	t.Cleanup(other.Close)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -125,11 +129,18 @@ func TestUnknownAddressesAreSaidInOneWay(t *testing.T) {
 	if err := lock.Unlock(); err != nil {
 		t.Fatal(err)
 	}
+	left.AccountURL, left.TransferURL, left.ManagementURL = other.URL, other.URL, other.URL
+	if err := left.save(dir); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range commands {
 		if code, _, complaints := bankIn(t, dir, args...); code != 1 || !strings.Contains(complaints, "the bank in "+dir+" "+gone) ||
 			!strings.Contains(complaints, "'bank up --dir "+dir+"' starts it again") {
 			t.Errorf("when it was killed, %v: exit code %d, %q", args, code, complaints)
 		}
+	}
+	if n := asked.Load(); n != 0 {
+		t.Errorf("another bank at its addresses was asked %d times", n)
 	}
 }
 
