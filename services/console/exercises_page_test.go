@@ -22,6 +22,7 @@ func TestAnExerciseByKeyboard(t *testing.T) {
 			p.check("#/exercises")
 			p.tabTo("1. The poison event")
 			p.press(kb.Enter)
+			p.says("It stays in this browser.") // its own page is there: the question stands in the list as well
 			p.says("How often is it tried, how far apart")
 			p.silent("It depends on what it throws.")
 			p.tabTo("Your prediction")
