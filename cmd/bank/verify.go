@@ -36,8 +36,8 @@ func (c *verifyCommand) Run(ctx context.Context, to *endpoints, out *output) err
 	return nil
 }
 
-// verify looks until the system is quiet and everything holds, or the wait is over. The broker's count of messages being handled is a few
-// seconds old, so that a quiet system is believed to be broken only when it stays so.
+// verify checks the invariants of a system that may still have to come to rest. The broker's count of messages being handled is a few seconds
+// old, so that a quiet system is believed to be broken only when it stays so.
 func verify(ctx context.Context, to *endpoints, wait time.Duration) (invariants.Report, error) {
 	if err := to.need("ACCOUNT_DATABASE_URL", "TRANSFER_DATABASE_URL"); err != nil {
 		return invariants.Report{}, err
@@ -59,23 +59,28 @@ func verify(ctx context.Context, to *endpoints, wait time.Duration) (invariants.
 		defer conn.Close(context.WithoutCancel(ctx))
 		*database.into = conn
 	}
-	deadline := time.NewTimer(wait)
-	defer deadline.Stop()
+	return lookUntilQuiet(ctx, wait, func() (invariants.Report, error) { return invariants.Verify(ctx, sources) })
+}
+
+// lookUntilQuiet looks until the system is quiet and everything holds, the last time when the wait is over: one look may take longer than
+// all of it.
+func lookUntilQuiet(ctx context.Context, wait time.Duration, look func() (invariants.Report, error)) (invariants.Report, error) {
+	deadline, waited := time.Now().Add(wait), false
 	// To look into a quarantine is in the way of others who want to, so it is done less and less often.
-	waited := false
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		report, err := invariants.Verify(ctx, sources)
+		last := !time.Now().Before(deadline)
+		report, err := look()
 		if err != nil || report.OK && report.Quiet && report.Unread == nil {
 			return report, err
 		}
-		select {
-		case <-time.After(pause):
-		case <-deadline.C:
+		if last {
 			if waited || wait == 0 || !errors.Is(report.Unread, errOccupied) {
 				return report, nil
 			}
-			waited = true
-			deadline.Reset(occupiedWait)
+			waited, deadline = true, time.Now().Add(occupiedWait)
+		}
+		select {
+		case <-time.After(min(pause, time.Until(deadline))):
 		case <-ctx.Done():
 			return report, ctx.Err()
 		}

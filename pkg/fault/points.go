@@ -94,11 +94,8 @@ func (p *Points) fire(ctx context.Context, f *armed, messageID string) error {
 	return nil
 }
 
-// takeTime bounds the question whether a counted fault may fire, noteTime the last word of a process about to end.
-const (
-	takeTime = 2 * time.Second
-	noteTime = 250 * time.Millisecond
-)
+// countTime bounds the question whether a counted fault may fire, and the last word of a process about to end.
+const countTime = 2 * time.Second
 
 // take says whether the fault may fire. A counted one is taken first and acts then: were it the other way round, an exit would
 // repeat for ever. One that cannot be taken, because the database is away, does not fire. One that is not counted asks nobody.
@@ -108,7 +105,7 @@ func (p *Points) take(ctx context.Context, f *armed) bool {
 			f.unnoted.Add(1)
 			return true
 		}
-		ctx, cancel := context.WithTimeout(ctx, noteTime)
+		ctx, cancel := context.WithTimeout(ctx, countTime)
 		defer cancel()
 		_ = p.ledger.Note(ctx, f.ID, 1) // only for who looks at the count
 		return true
@@ -116,7 +113,7 @@ func (p *Points) take(ctx context.Context, f *armed) bool {
 	if f.spent.Load() {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, takeTime)
+	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
 	taken, err := p.ledger.Take(ctx, f.ID)
 	switch {

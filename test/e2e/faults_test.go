@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -46,9 +47,16 @@ func TestKilledReplicasLoseNothing(t *testing.T) {
 	for _, r := range b.replicas() {
 		r.awaitReady()
 	}
-	counts := b.awaitSettled(transfers, 3*time.Minute)
+	// A message that ran alone at the beginning of several kills is taken for their cause (see docs/adr/0007-suspects.md). It waits in
+	// quarantine for somebody who looks, and brings it back.
+	var replayed, report []byte
+	eventually(t, 3*time.Minute, func() (held bool) {
+		replayed, _ = b.command("parked", "replay", "--reason", "CRASH_LOOP", "--yes")
+		report, held = b.held(0)
+		return held
+	}, func() string { return fmt.Sprintf("replayed: %s\nbank verify: %s", replayed, report) })
+	counts := b.awaitSettled(transfers, time.Second)
 	t.Logf("after %d kills: %v", kills, counts)
-	b.verify()
 	for _, r := range b.replicas() {
 		if code := r.stop(); code != 0 {
 			t.Errorf("%s, asked to stop, ended with exit code %d", r.name, code)
