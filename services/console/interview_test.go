@@ -42,7 +42,7 @@ func TestInterviewPageAsks(t *testing.T) {
 	p.says("How do you test a saga?")
 	p.check("#/interview")
 	p.eval("location.hash = '#/interview/14'", nil)
-	p.says("In three minutes") // its own page is there: the question stands in the list as well
+	p.says("In thirty seconds") // its own page is there: the question stands in the list as well
 	p.says("Walk me through what happens when your consumer throws.")
 	p.silent("What can never succeed is parked at once")
 	p.tabTo("In thirty seconds")
