@@ -14,7 +14,8 @@ import (
 const (
 	pollTime = 5 * time.Second // how long an answer may take
 	// share is what part of its time a source may be kept busy by one topic, at most: one that takes 100 ms to answer is asked
-	// twice a second, whatever the interval.
+	// twice a second, whatever the interval. It is the quicker of the last two answers that counts: one that is late says nothing, and the
+	// first of all is late where connections have to be made and statements to be planned.
 	share = 4
 	// lively is for how long something counts as going on after the first look, a change, or an order of a page's: what has moved moves
 	// on, as a transfer does from one service to the other.
@@ -30,7 +31,7 @@ const (
 func (h *Hub) poll(ctx context.Context, t *topic) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	moved := time.Now()
+	moved, took := time.Now(), time.Duration(0)
 	for asked := false; ; asked = false {
 		select {
 		case <-ctx.Done():
@@ -50,14 +51,15 @@ func (h *Hub) poll(ctx context.Context, t *topic) {
 		if changed || asked {
 			moved = time.Now()
 		}
-		took := time.Since(began)
+		before := took
+		took = time.Since(began)
 		switch {
 		case err != nil && trusted:
 			timer.Reset(max(again, took))
 		case err != nil:
 			timer.Reset(max(afterwards, t.source.Interval, took))
 		default:
-			timer.Reset(max(t.source.pause(parts, time.Since(moved)), share*took))
+			timer.Reset(max(t.source.pause(parts, time.Since(moved)), share*min(before, took)))
 		}
 	}
 }

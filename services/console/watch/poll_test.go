@@ -84,6 +84,40 @@ func TestWhatMovesIsAskedForMoreOften(t *testing.T) {
 	})
 }
 
+// One late answer does not make the next look late as well, neither the first nor any other. Two in a row do.
+func TestASingleLateAnswerIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	const late, interval = 300 * time.Millisecond, 250 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		var rests []time.Duration // between the end of an answer and the next look
+		var ended time.Time
+		source := Source{Upstream: "fake", Interval: interval, Poll: func(context.Context, bool) ([]Part, error) {
+			n := len(rests)
+			if rests = append(rests, time.Since(ended)); n == 0 || n == 5 || n > 8 {
+				time.Sleep(late)
+			}
+			ended = time.Now()
+			return nil, nil
+		}}
+		h := NewHub(Config{Logger: slog.New(slog.DiscardHandler), Find: func(string) (Source, bool) { return source, true }})
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := make(chan struct{})
+		go func() { defer close(stopped); _ = h.Run(ctx) }()
+		open(t, h, "x")
+		time.Sleep(10 * time.Second)
+		cancel()
+		<-stopped
+		for n, rest := range rests[1:] {
+			if want := interval; n < 10 && rest != want || n >= 10 && rest != share*late {
+				t.Errorf("look %d came %s after an answer", n+1, rest)
+			}
+		}
+		if len(rests) < 12 {
+			t.Errorf("only %d looks", len(rests))
+		}
+	})
+}
+
 // One failed look says nothing about a source, whatever the failure: nothing is told, and it is asked again soon.
 func TestASingleFailureIsNotBelieved(t *testing.T) {
 	t.Parallel()
