@@ -29,7 +29,7 @@ func TestVerifyLooksOnceMoreWhenTheWaitIsOver(t *testing.T) {
 			report, err := lookUntilQuiet(t.Context(), c.wait, func() (invariants.Report, error) {
 				looks++
 				quiet := time.Since(began) >= c.ends
-				time.Sleep(c.look)
+				time.Sleep(c.look) // in the time of synctest, which does not wait
 				return invariants.Report{OK: true, Quiet: quiet}, nil
 			})
 			if err != nil || report.Quiet != c.quiet || looks != c.looks {

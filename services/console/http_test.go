@@ -54,6 +54,17 @@ func TestRefusalsComeThroughAsTheyAre(t *testing.T) {
 	if got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "account does not answer: ") || got.header.Get("Retry-After") == "" {
 		t.Errorf("got %+v", got)
 	}
+	if !strings.Contains(got.body, "look before you make the same call again") {
+		t.Errorf("of what may have been done it says %s", got.body)
+	}
+	for _, harmless := range []answer{
+		c.call(t, "GET", "/api/accounts/"+alice, ""),
+		c.call(t, "POST", "/api/accounts/"+alice+"/freeze", "", "Idempotency-Key", "cold"),
+	} {
+		if harmless.status != http.StatusServiceUnavailable || !strings.Contains(harmless.body, "The same call may be made again") {
+			t.Errorf("of what can do no harm it says %+v", harmless)
+		}
+	}
 }
 
 func TestPathsAndQueriesArePassedOnEscaped(t *testing.T) {
